@@ -1,0 +1,1 @@
+"""The rehearsal: a disposable node with a simulated GPU on which the whole chain is run for real."""
