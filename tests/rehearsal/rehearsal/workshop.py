@@ -70,6 +70,8 @@ class Workshop:
     log_path: Path
     built: list[str] = field(default_factory=list)
     """Names of the artifacts that this process had to build (empty on a warm start)."""
+    missing_remedy: str | None = None
+    """When set, nothing is built: an artifact that is not there is an error with this remedy."""
     _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def log(self, text: str) -> None:
@@ -150,6 +152,8 @@ class Workshop:
         final = home / f"{name}-{key}"
         if final.is_dir():
             return final
+        if self.missing_remedy is not None:
+            raise RehearsalError(f"{name} is not built, or is older than its sources in this checkout; {self.missing_remedy}")
         with self.locked(name):
             if final.is_dir():
                 return final

@@ -1,0 +1,3 @@
+module gpunode/pause
+
+go 1.26

@@ -1,0 +1,86 @@
+"""Building all that a rehearsal needs: two lanes side by side, one compiling Go, one fetching and packing images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import debs, device_plugin, goparts, images, k3s_release, tiny_model, vllm_image
+from .mirror import build_mirror
+from .progress import Display
+from .rootfs import build_rootfs
+from .workshop import Workshop
+
+
+@dataclass(frozen=True)
+class Kit:
+    """All that a node is made from.
+
+    :param rootfs: root file system of the bare machine
+    :param mirror: folder that the node serves to itself
+    """
+
+    rootfs: Path
+    mirror: Path
+
+
+def build_kit(workshop: Workshop, display: Display) -> Kit:
+    """Build everything that is not there yet.
+
+    :raises RehearsalError: when a part cannot be built; the other lane is waited for
+    """
+    with workshop.locked("build"), ThreadPoolExecutor(max_workers=2) as pool:
+        lanes = [pool.submit(_compile, workshop, display), pool.submit(_pack, workshop, display)]
+        wait(lanes, return_when=FIRST_EXCEPTION)
+        made: dict[str, Path] = {}
+        for lane in lanes:
+            made |= lane.result()
+    mirror = build_mirror(workshop, _places(made))
+    return Kit(rootfs=made["rootfs"] / "root", mirror=mirror)
+
+
+def _step(workshop: Workshop, display: Display, title: str, make: Callable[[], Path]) -> Path:
+    """Build one artifact as a stage of its own; one that is there already is not worth a line."""
+    before = len(workshop.built)
+    with display.stage(title) as stage:
+        result = make()
+        if len(workshop.built) == before:
+            stage.note("reused")
+    return result
+
+
+def _compile(workshop: Workshop, display: Display) -> dict[str, Path]:
+    parts: dict[str, Path] = {}
+    for name in goparts.PARTS:
+        parts[name] = _step(workshop, display, f"compile {name}", lambda name=name: goparts.build_part(workshop, name))
+    pause = images.build_pause(workshop)
+    k3s = _step(workshop, display, "pack k3s stand-in", lambda: k3s_release.build_k3s(workshop, parts))
+    airgap = images.build_airgap_images(workshop, pause, parts["coredns"])
+    plugin = _step(workshop, display, "compile device plugin stand-in", lambda: device_plugin.build_device_plugin(workshop))
+    return {
+        "release": k3s_release.build_release(workshop, k3s, airgap),
+        "toolkit": debs.build_toolkit_repo(workshop, parts["nvidia-container-toolkit"]),
+        "plugin": images.build_plugin_image(workshop, plugin / "root"),
+    }
+
+
+def _pack(workshop: Workshop, display: Display) -> dict[str, Path]:
+    return {
+        "rootfs": _step(workshop, display, "make the bare machine (Debian 12)", lambda: build_rootfs(workshop)),
+        "driver": _step(workshop, display, "pack the simulated driver", lambda: debs.build_driver_repo(workshop)),
+        "vllm": _step(workshop, display, "pack vLLM for CPU", lambda: vllm_image.build_vllm_image(workshop)),
+        "model": _step(workshop, display, "make a tiny model", lambda: tiny_model.build_tiny_model(workshop)),
+    }
+
+
+def _places(made: Mapping[str, Path]) -> dict[str, Path]:
+    return {
+        "cuda/debian12/x86_64": made["driver"],
+        "libnvidia-container": made["toolkit"],
+        "k3s": made["release"],
+        "images/vllm": made["vllm"],
+        "images/plugin": made["plugin"],
+        "models": made["model"],
+    }
