@@ -36,6 +36,9 @@ SERVER_FIELDS = ("creationTimestamp", "deletionTimestamp", "generation", "manage
 
 HIDDEN = "(hidden)"
 
+OWNS_NOTHING = "[]"
+"""What :func:`owned_fields` answers for an object in which a manager owns nothing."""
+
 
 @dataclass(frozen=True, order=True)
 class Ref:
@@ -127,7 +130,7 @@ def comparable(obj: KubeObject | None) -> KubeObject:
 
 
 def owned_fields(obj: KubeObject, manager: str) -> str:
-    """What ``manager`` owns by server-side apply in ``obj``, as comparable text; empty when it owns nothing."""
+    """What ``manager`` owns by server-side apply in ``obj``, as comparable text."""
     return json.dumps(
         [
             entry.get("fieldsV1", {})

@@ -9,7 +9,7 @@ from enum import Enum
 from . import _inventory
 from ._errors import InvalidInput, Refused
 from ._kube import Kube
-from ._objects import KubeObject, Ref, as_text, comparable, hidden, identity_only, is_kept, owned_fields
+from ._objects import OWNS_NOTHING, KubeObject, Ref, as_text, comparable, hidden, identity_only, is_kept, owned_fields
 
 
 class Action(str, Enum):
@@ -62,10 +62,6 @@ class Step:
     def changes(self) -> bool:
         return self.action is not Action.UNCHANGED
 
-    @property
-    def vanishes(self) -> bool:
-        return self.action is Action.DELETE
-
 
 def predict(wanted: ManifestSet) -> list[Step]:
     """The plan for a cluster that does not exist yet: everything would be created."""
@@ -82,14 +78,15 @@ def plan_present(kube: Kube, wanted: ManifestSet) -> list[Step]:
     if not wanted.prune:
         return steps
     kept = set(refs)
-    return steps + _plan_removal(kube, [ref for ref in _inventory.recorded(kube, wanted.name, wanted.namespace) if ref not in kept])
+    old = [ref for ref in _inventory.recorded(kube, wanted.name, wanted.namespace) if ref not in kept]
+    return steps + _plan_removal(kube, old, wanted.manager)
 
 
 def plan_absent(kube: Kube, wanted: ManifestSet) -> list[Step]:
     """What removing the set would do: its record and its manifests together name the objects."""
     listed = _inventory.recorded(kube, wanted.name, wanted.namespace)
     extra = [ref for ref in (Ref.of(obj) for obj in wanted.objects) if ref not in set(listed)]
-    return _plan_removal(kube, listed + extra)
+    return _plan_removal(kube, listed + extra, wanted.manager)
 
 
 def new_parents(refs: Iterable[Ref]) -> frozenset[str]:
@@ -140,41 +137,53 @@ def is_released_volume(obj: KubeObject) -> bool:
     return obj.get("kind") == "PersistentVolume" and obj.get("status", {}).get("phase") == "Released"
 
 
-def _plan_removal(kube: Kube, refs: Iterable[Ref]) -> list[Step]:
-    steps = []
-    for ref in reversed(list(refs)):
-        live = kube.read(ref)
-        if live is None:
-            continue
-        action = Action.RELEASE if is_kept(ref) else Action.DELETE
-        steps.append(Step(ref, action, comparable(live), {} if action is Action.DELETE else comparable(live)))
-    return steps
+def _plan_removal(kube: Kube, refs: Iterable[Ref], manager: str) -> list[Step]:
+    steps = [_plan_leaving(kube, ref, manager) for ref in reversed(list(refs))]
+    return [step for step in steps if step is not None]
 
 
-def carry_out(kube: Kube, steps: Sequence[Step], wanted: ManifestSet, *, absent: bool) -> None:
-    """Do what the plan says. What will exist is recorded before it is created, so that a crash orphans nothing."""
-    leaving = {step.ref for step in steps if step.wanted is None}
-    staying = [step for step in steps if step.wanted is not None]
-    before = [] if absent else _inventory.recorded(kube, wanted.name, wanted.namespace)
-    final = [step.ref for step in staying] + [ref for ref in before if not wanted.prune and ref not in {s.ref for s in staying}]
-    if not absent:
-        parents = [step for step in staying if step.ref.kind == "Namespace"]
-        for step in parents:
-            _apply(kube, step, wanted)
-        _record_if_new(kube, wanted, before, final + [ref for ref in before if ref not in set(final)])
-        for step in (step for step in staying if step not in parents):
-            _apply(kube, step, wanted)
-    for step in (step for step in steps if step.ref in leaving):
-        _remove(kube, step, wanted)
-    if absent:
-        kube.delete(_inventory.inventory_ref(wanted.name, wanted.namespace))
-    elif leaving:
+def _plan_leaving(kube: Kube, ref: Ref, manager: str) -> Step | None:
+    live = kube.read(ref)
+    if live is None:
+        return None
+    if not is_kept(ref):
+        return Step(ref, Action.DELETE, comparable(live), {})
+    if owned_fields(live, manager) == OWNS_NOTHING:
+        return None
+    return Step(ref, Action.RELEASE, comparable(live), comparable(_give_back(kube, ref, manager, dry_run=True)))
+
+
+def _give_back(kube: Kube, ref: Ref, manager: str, *, dry_run: bool) -> KubeObject:
+    return kube.apply(identity_only(ref), manager=manager, force=False, dry_run=dry_run)
+
+
+def apply_set(kube: Kube, steps: Sequence[Step], wanted: ManifestSet) -> None:
+    """Do what :func:`plan_present` says.
+
+    What will exist is recorded before it is created, and what goes is forgotten after it is gone: a crash in between
+    orphans nothing.
+    """
+    before = _inventory.recorded(kube, wanted.name, wanted.namespace)
+    refs = [step.ref for step in steps if step.wanted is not None]
+    old = [ref for ref in before if ref not in set(refs)]
+    final = refs if wanted.prune else refs + old
+
+    parents = [step for step in steps if step.ref.kind == "Namespace"]
+    for step in parents:
+        _apply(kube, step, wanted)
+    if before != final:
+        _inventory.record(kube, wanted.name, wanted.namespace, refs + old, wanted.manager)
+    for step in (step for step in steps if step not in parents):
+        _apply(kube, step, wanted)
+    _remove(kube, steps, wanted.manager)
+    if before != final:
         _inventory.record(kube, wanted.name, wanted.namespace, final, wanted.manager)
 
 
-def _record_if_new(kube: Kube, wanted: ManifestSet, before: list[Ref], refs: list[Ref]) -> None:
-    if refs != before:
-        _inventory.record(kube, wanted.name, wanted.namespace, refs, wanted.manager)
+def remove_set(kube: Kube, steps: Sequence[Step], wanted: ManifestSet) -> None:
+    """Do what :func:`plan_absent` says, and forget the set."""
+    _remove(kube, steps, wanted.manager)
+    kube.delete(_inventory.inventory_ref(wanted.name, wanted.namespace))
 
 
 def _apply(kube: Kube, step: Step, wanted: ManifestSet) -> None:
@@ -185,11 +194,12 @@ def _apply(kube: Kube, step: Step, wanted: ManifestSet) -> None:
     kube.apply(step.wanted, manager=wanted.manager, force=wanted.force, dry_run=False)
 
 
-def _remove(kube: Kube, step: Step, wanted: ManifestSet) -> None:
-    if step.action is Action.RELEASE:
-        kube.apply(identity_only(step.ref), manager=wanted.manager, force=False, dry_run=False)
-    else:
-        kube.delete(step.ref)
+def _remove(kube: Kube, steps: Iterable[Step], manager: str) -> None:
+        for step in steps:
+        if step.action is Action.RELEASE:
+            _give_back(kube, step.ref, manager, dry_run=False)
+        elif step.action is Action.DELETE:
+            kube.delete(step.ref)
 
 
 def difference(steps: Iterable[Step]) -> list[dict[str, str]]:

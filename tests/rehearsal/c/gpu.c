@@ -160,7 +160,8 @@ void gpu_read_state(struct gpu_state *state)
     struct stat info;
     memset(state, 0, sizeof *state);
     state->loaded = true;
-    if (stat(STATE_DIR, &info) == 0)
+    state->remote = stat(STATE_DIR, &info) != 0;
+    if (!state->remote)
         gpu_write_state(text, sizeof text);
     else if (!ask_socket(text, sizeof text))
         return;

@@ -57,6 +57,7 @@ struct gpu_process {
  */
 struct gpu_state {
     bool known;            /* false: neither the directory nor the socket could be reached */
+    bool remote;           /* learnt through the socket: NVML cannot map the machine's process ids in a container */
     char driver[32];       /* version of the loaded module, empty when unknown */
     bool loaded;           /* is the module loaded (true when unknown: a container cannot see) */
     bool persistence;

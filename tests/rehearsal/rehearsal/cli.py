@@ -113,9 +113,10 @@ def rehearse(workshop: Workshop, display: Display, *, keep: bool, bare: bool) ->
             done = True
             print(report.how_to_reach(node, kubeconfig=None))
             return 0
+        since = time.time()
         outcome = _site(workshop, display)
         kubeconfig = _fetch_kubeconfig(node) if keep else None
-        code = report.conclude(outcome, display, time.monotonic() - started)
+        code = report.conclude(outcome, display, time.monotonic() - started, since)
         done = True
         if keep:
             print(report.how_to_reach(node, kubeconfig))

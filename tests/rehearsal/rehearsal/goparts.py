@@ -90,7 +90,7 @@ PARTS: tuple[GoPart, ...] = (
         name="containerd",
         upstream=_CONTAINERD,
         commands={name: f"{_CONTAINERD}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
-        variables={f"{_CONTAINERD}/version.Version": "{version}"},
+        variables={f"{_CONTAINERD}/version.Version": "v{version}"},
         # The snapshotters that need C libraries or a spare disk; a node uses overlayfs or native.
         tags=("no_btrfs", "no_devmapper", "no_zfs"),
     ),
@@ -130,7 +130,7 @@ PARTS: tuple[GoPart, ...] = (
             "loopback": f"{_CNI}/plugins/main/loopback",
             "portmap": f"{_CNI}/plugins/meta/portmap",
         },
-        variables={f"{_CNI}/pkg/utils/buildversion.BuildVersion": "{version}"},
+        variables={f"{_CNI}/pkg/utils/buildversion.BuildVersion": "v{version}"},
     ),
     GoPart(
         name="cri-tools",
@@ -142,7 +142,7 @@ PARTS: tuple[GoPart, ...] = (
         name="kube-router",
         upstream=_KUBE_ROUTER,
         commands={"kube-router": f"{_KUBE_ROUTER}/cmd/kube-router"},
-        variables={f"{_KUBE_ROUTER}/pkg/version.Version": "{version}"},
+        variables={f"{_KUBE_ROUTER}/pkg/version.Version": "v{version}"},
     ),
     GoPart(
         name="coredns",
@@ -153,10 +153,9 @@ PARTS: tuple[GoPart, ...] = (
         name="kubernetes",
         upstream="k8s.io/kubernetes",
         commands={"kubernetes": "."},
-        links={
-            name: "kubernetes"
-            for name in ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet")
-        },
+        links=dict.fromkeys(
+            ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet"), "kubernetes"
+        ),
         variables=_kubernetes_variables(K3S_VERSION),
     ),
 )
@@ -226,7 +225,8 @@ def _build_error(part: GoPart, command: str, package: str, error: CommandError) 
     if part.needs:
         remedy += f", and that these Debian packages are installed: {', '.join(part.needs)}"
     return RehearsalError(
-        f"cannot build {command} of part {part.name} from {package}: go build ended with code {error.code}; {remedy}\n{error.tail}"
+        f"cannot build {command} of part {part.name} from {package}: go build ended with code {error.code};"
+        f" {remedy}\n{error.tail}"
     )
 
 
@@ -238,7 +238,8 @@ def _build_into(workshop: Workshop, part: GoPart, folder: Path) -> None:
             raise _build_error(part, command, package, error) from error
         if not (folder / command).is_file():
             raise RehearsalError(
-                f"go build of {package} in {part.module} ended well but left no program {command}; is it a main package of part {part.name}?"
+                f"go build of {package} in {part.module} ended well but left no program {command} of part {part.name};"
+                " is it a main package?"
             )
     for link, target in part.links.items():
         (folder / link).symlink_to(target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ def write_hosts(node: Node, path: Path = HOSTS) -> None:
     content = {"gpu_nodes": {"hosts": {node.spec.name: host_variables(node)}}}
     partial = path.with_suffix(".partial")
     partial.write_text(HEADER + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def remove_hosts(path: Path = HOSTS) -> None:

@@ -81,9 +81,8 @@ def run(check: Check) -> bool:
     code = subprocess.run(
         check.argv, cwd=config.REPO / check.folder, env=environment, check=False, stdin=subprocess.DEVNULL
     ).returncode
-    print(
-        f"=== {check.name}: {'pass' if code == 0 else f'FAIL (exit code {code})'} in {format_duration(time.monotonic() - started)}"
-    )
+    verdict = "pass" if code == 0 else f"FAIL (exit code {code})"
+    print(f"=== {check.name}: {verdict} in {format_duration(time.monotonic() - started)}")
     return code == 0
 
 

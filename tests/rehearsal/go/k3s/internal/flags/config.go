@@ -101,6 +101,9 @@ func readFile(path string) ([]Setting, error) {
 func texts(node *yaml.Node) ([]string, error) {
 	switch node.Kind {
 	case yaml.ScalarNode:
+		if node.Tag == "!!null" {
+			return []string{""}, nil
+		}
 		return []string{node.Value}, nil
 	case yaml.AliasNode:
 		return texts(node.Alias)

@@ -1,0 +1,50 @@
+package containerd
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"gpunode.example/rehearsal/k3s/internal/log"
+)
+
+var archiveEndings = []string{".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst"}
+
+// Archives lists the image archives of a folder in the order of their names.
+func Archives(folder string) ([]string, error) {
+	listing, err := os.ReadDir(folder)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, entry := range listing {
+		for _, ending := range archiveEndings {
+			if !entry.IsDir() && strings.HasSuffix(entry.Name(), ending) {
+				found = append(found, filepath.Join(folder, entry.Name()))
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// Import loads one archive into the namespace that kubelet uses, and pins its images, as k3s does: kubelet's image
+// garbage collection leaves them alone.
+func Import(ctr, address, archive string) error {
+	var output bytes.Buffer
+	// --local reads the archive in ctr itself, which also knows gzip and zstd.
+	cmd := exec.Command(ctr, "--address", address, "--namespace", "k8s.io", "images", "import", "--local",
+		"--label", "io.cattle.k3s.pinned=pinned", "--label", "io.cri-containerd.pinned=pinned", archive)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("importing %s: %w: %s", archive, err, strings.TrimSpace(output.String()))
+	}
+	log.Info("Imported images from %s", archive)
+	return nil
+}

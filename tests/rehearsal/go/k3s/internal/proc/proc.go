@@ -1,0 +1,159 @@
+// Package proc runs the components as child processes. In k3s most of them are goroutines of one process; here each is
+// a process of its own, and the rules below make the whole behave as one: if one ends, k3s ends.
+package proc
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Child is a component to run.
+type Child struct {
+	Name string
+	Path string
+	Args []string
+	// Env is added to the environment.
+	Env []string
+	// Log receives standard output and error; nil prefixes each line with the name and passes it to our standard error.
+	Log io.Writer
+}
+
+// Group holds the children in the order of their start.
+type Group struct {
+	mu       sync.Mutex
+	running  []*member
+	stopping bool
+	ended    chan error
+}
+
+type member struct {
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// NewGroup returns an empty group.
+func NewGroup() *Group { return &Group{ended: make(chan error, 1)} }
+
+// Ended receives an error when a child ended that was not asked to.
+func (g *Group) Ended() <-chan error { return g.ended }
+
+// Start runs a child.
+func (g *Group) Start(child Child) error {
+	cmd := exec.Command(child.Path, child.Args...)
+	cmd.Env = append(os.Environ(), child.Env...)
+	// Were k3s itself killed, its children must not hold the ports and sockets that its next start needs.
+	// Containers are not concerned: their shims are no children of these processes.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	output := child.Log
+	if output == nil {
+		output = prefixed(child.Name)
+	}
+	cmd.Stdout, cmd.Stderr = output, output
+	m := &member{name: child.Name, cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel sends Pdeathsig when the *thread* that forked ends, so this one has to stay.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		err = cmd.Wait()
+		close(m.done)
+		g.report(m, err)
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("starting %s: %w", child.Name, err)
+	}
+	g.mu.Lock()
+	g.running = append(g.running, m)
+	g.mu.Unlock()
+	return nil
+}
+
+func (g *Group) report(m *member, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopping {
+		return
+	}
+	if err == nil {
+		err = fmt.Errorf("exit status 0")
+	}
+	select {
+	case g.ended <- fmt.Errorf("%s exited: %w; its last lines are above", m.name, err):
+	default:
+	}
+}
+
+// Stop ends the children, last started first: all that talk to the API server at once, then it, then what it needs.
+// A child that does not end within the limit is killed.
+func (g *Group) Stop(limit time.Duration) {
+	g.mu.Lock()
+	g.stopping = true
+	members := g.running
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	base := map[string]bool{"etcd": true, "containerd": true, "kube-apiserver": true}
+	var above []*member
+	for _, m := range members {
+		if !base[m.name] {
+			above = append(above, m)
+		}
+	}
+	end(ctx, above)
+	for i := len(members) - 1; i >= 0; i-- {
+		if base[members[i].name] {
+			end(ctx, members[i:i+1])
+		}
+	}
+}
+
+func end(ctx context.Context, members []*member) {
+	for _, m := range members {
+		m.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for _, m := range members {
+		select {
+		case <-m.done:
+		case <-ctx.Done():
+			m.cmd.Process.Kill()
+			<-m.done
+		}
+	}
+}
+
+// prefixed returns a writer whose lines appear in the journal with the component's name before them.
+func prefixed(name string) io.Writer {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return os.Stderr
+	}
+	go func() {
+		lines := bufio.NewReaderSize(reader, 64<<10)
+		for {
+			text, err := lines.ReadString('\n')
+			if text != "" {
+				if text[len(text)-1] != '\n' {
+					text += "\n"
+				}
+				io.WriteString(os.Stderr, name+": "+text)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return writer
+}
