@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -163,7 +164,8 @@ class Workshop:
             make(partial)
             partial.rename(final)
             self.built.append(name)
-            for old in home.glob(f"{name}-????????????*"):
-                if old != final and old.name[len(name) + 1 :].split(".")[0] != key:
+            earlier = re.compile(rf"{re.escape(name)}-[0-9a-f]{{12}}(\.partial)?")
+            for old in home.iterdir():
+                if old != final and earlier.fullmatch(old.name):
                     shutil.rmtree(old, ignore_errors=True)
         return final
