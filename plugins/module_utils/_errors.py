@@ -18,15 +18,15 @@ class LibraryError(Exception):
         self.remedy = remedy
 
 
-class ApiUnreachable(LibraryError):
+class ApiUnreachableError(LibraryError):
     """There is no API server to talk to: no client library, no kubeconfig, or nothing answers."""
 
 
-class InvalidInput(LibraryError):
+class InvalidInputError(LibraryError):
     """What the caller gave cannot be used; nothing was attempted on the node."""
 
 
-class Refused(LibraryError):
+class RefusedError(LibraryError):
     """The API server answered and refused the request.
 
     :param status: HTTP status code of the answer

@@ -120,7 +120,7 @@ def _container_failures(pod: KubeObject, baseline: Baseline) -> Iterator[Failure
         elif reason == "CrashLoopBackOff" and baseline.restarted(pod, status):
             yield Failure(
                 Ref.of(pod),
-                f"container {name} keeps ending (exit code {ended.get('exitCode', 'unknown')}, {status['restartCount']} restarts)",
+                f"container {name} keeps ending (exit code {ended.get('exitCode', '?')}, {status['restartCount']} restarts)",
                 "Read the log lines below.",
                 name,
             )
@@ -161,7 +161,7 @@ EVENT_SIGNS: tuple[tuple[str, str, str], ...] = (
     (
         "FailedCreatePodSandBox",
         r'no runtime for "([^"]+)" is configured',
-        "containerd has no handler {0}, whatever the RuntimeClass object says: install nvidia-container-toolkit, then restart k3s.",
+        "containerd has no handler {0} (a RuntimeClass object proves none): install nvidia-container-toolkit, then restart k3s.",
     ),
     (
         "FailedCreatePodSandBox",

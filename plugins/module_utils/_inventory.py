@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ._errors import InvalidInput
+from ._errors import InvalidInputError
 from ._kube import Kube
 from ._objects import KubeObject, Ref
 
@@ -20,7 +20,7 @@ def inventory_ref(name: str, namespace: str) -> Ref:
 def recorded(kube: Kube, name: str, namespace: str) -> list[Ref]:
     """Objects that earlier runs of the set applied, in the order of application.
 
-    :raises InvalidInput: when the record was edited beyond recognition
+    :raises InvalidInputError: when the record was edited beyond recognition
     """
     ref = inventory_ref(name, namespace)
     found = kube.read(ref)
@@ -29,7 +29,7 @@ def recorded(kube: Kube, name: str, namespace: str) -> list[Ref]:
     try:
         return [Ref.from_dict(entry) for entry in json.loads(found["data"]["objects"])]
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"Reading the record of set {name}", f"{ref} cannot be understood ({error!r})", f"Delete {ref} and run again."
         ) from error
 

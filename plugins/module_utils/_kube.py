@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
-from ._errors import ApiUnreachable, LibraryError, Refused
+from ._errors import ApiUnreachableError, LibraryError, RefusedError
 from ._objects import KubeObject, Ref, namespaced_by_table
 
 try:
@@ -55,7 +55,7 @@ class ClusterKube:
     """The API server that a kubeconfig names.
 
     :param kubeconfig: path of the kubeconfig file on this machine
-    :raises ApiUnreachable: when the client library or the file is missing, or nothing answers
+    :raises ApiUnreachableError: when the client library or the file is missing, or nothing answers
     """
 
     def __init__(self, kubeconfig: str) -> None:
@@ -72,7 +72,7 @@ class ClusterKube:
 
     def _configured(self, kubeconfig: str) -> Any:
         if MISSING:
-            raise ApiUnreachable(
+            raise ApiUnreachableError(
                 self._attempt,
                 f"this Python has no Kubernetes client ({MISSING})",
                 "Run the role node_baseline first, or set ansible_python_interpreter to its interpreter on the node.",
@@ -81,13 +81,13 @@ class ClusterKube:
             configuration = _client.Configuration()
             _config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
         except (_config.ConfigException, OSError) as error:
-            raise ApiUnreachable(
+            raise ApiUnreachableError(
                 self._attempt,
                 f"the kubeconfig cannot be used ({_first_line(error)})",
                 "Run the role k3s_server first, name the right kubeconfig, or run as a user who may read it.",
             ) from error
         configuration.retries = False
-        return _TimedClient(configuration)
+        return _timed(_client.ApiClient(configuration))
 
     def namespaced(self, api_version: str, kind: str) -> bool:
         """Whether the kind lives in a namespace; a kind the server does not know yet is judged by a table."""
@@ -108,7 +108,7 @@ class ClusterKube:
         """The object as it stands, or ``None``."""
         try:
             return self._call(f"Reading {ref}", "get", ref)
-        except (_exceptions.ResourceNotFoundError, _Absent):
+        except (_exceptions.ResourceNotFoundError, _AbsentError):
             return None
 
     def list(self, api_version: str, kind: str, namespace: str | None, labels: str = "", fields: str = "") -> list[KubeObject]:
@@ -122,14 +122,14 @@ class ClusterKube:
                     resource, namespace=namespace, label_selector=labels or None, field_selector=fields or None
                 ).to_dict(),
             )
-        except (_exceptions.ResourceNotFoundError, _Absent):
+        except (_exceptions.ResourceNotFoundError, _AbsentError):
             return []
         return [{"apiVersion": api_version, "kind": kind, **item} for item in found.get("items") or []]
 
     def apply(self, obj: KubeObject, *, manager: str, force: bool, dry_run: bool) -> KubeObject:
         """Server-side apply; with ``dry_run`` the server says what it would store and stores nothing.
 
-        :raises Refused: with the server's words; status 404 stands for a namespace that does not exist
+        :raises RefusedError: with the server's words; status 404 stands for a namespace that does not exist
         """
         return self._call(
             f"Applying {Ref.of(obj)}",
@@ -149,16 +149,15 @@ class ClusterKube:
         """Create an object that must not exist yet."""
         ref = Ref.of(obj)
         resource = self._resource(ref.api_version, ref.kind)
-        return self._guarded(
-            f"Creating {ref}", lambda: self._dynamic.create(resource, body=obj, namespace=ref.namespace).to_dict()
-        )
+        made = self._guarded(f"Creating {ref}", lambda: self._dynamic.create(resource, body=obj, namespace=ref.namespace))
+        return dict(made.to_dict())
 
     def delete(self, ref: Ref, *, grace_seconds: int | None = None) -> None:
         """Ask for deletion; an object that is not there is no error."""
         options = {} if grace_seconds is None else {"grace_period_seconds": grace_seconds}
         try:
             self._call(f"Deleting {ref}", "delete", ref, propagation_policy="Background", **options)
-        except (_exceptions.ResourceNotFoundError, _Absent):
+        except (_exceptions.ResourceNotFoundError, _AbsentError):
             return
 
     def log(self, namespace: str, pod: str, container: str, *, lines: int, previous: bool) -> str:
@@ -193,7 +192,7 @@ class ClusterKube:
         try:
             return call()
         except _exceptions.NotFoundError as error:
-            raise _Absent(attempted, error) from error
+            raise _AbsentError(attempted, error) from error
         except _exceptions.DynamicApiError as error:
             raise self._refusal(attempted, error) from error
         except _HttpError as error:
@@ -204,17 +203,17 @@ class ClusterKube:
         return refusal(attempted, int(error.status or 0), status_message(error.body, str(error.reason)))
 
     @staticmethod
-    def _silence(attempted: str, error: Exception) -> ApiUnreachable:
+    def _silence(attempted: str, error: Exception) -> ApiUnreachableError:
         text = _first_line(error)
         remedy = "See `systemctl status k3s` on the node, and whether the address in the kubeconfig can be reached from here."
         if "certificate has expired" in text:
             remedy = "Restart k3s, which renews its certificates, and check the node's clock."
         elif "certificate verify failed" in text:
             remedy = "Fetch the kubeconfig again: it belongs to another cluster or names an address missing from tls-san."
-        return ApiUnreachable(attempted, f"no usable answer ({text})", remedy)
+        return ApiUnreachableError(attempted, f"no usable answer ({text})", remedy)
 
 
-class _Absent(Refused):
+class _AbsentError(RefusedError):
     """The API server says 404."""
 
     def __init__(self, attempted: str, error: Any) -> None:
@@ -222,17 +221,15 @@ class _Absent(Refused):
         super().__init__(attempted, message, "Create what is missing first.", status=404, message=message)
 
 
-if MISSING:
-    _TimedClient: Any = None
-else:
+def _timed(api: Any) -> Any:
+    """The same API client with a time limit for every request, those of discovery included."""
+    call_api = api.call_api
 
-    class _TimedClient(_client.ApiClient):  # type: ignore[no-redef]
-        """An API client whose every request has a time limit, discovery included."""
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        return call_api(*args, **{**kwargs, "_request_timeout": kwargs.get("_request_timeout") or REQUEST_SECONDS})
 
-        def call_api(self, *args: Any, **kwargs: Any) -> Any:
-            if not kwargs.get("_request_timeout"):
-                kwargs["_request_timeout"] = REQUEST_SECONDS
-            return super().call_api(*args, **kwargs)
+    api.call_api = limited
+    return api
 
 
 def status_message(body: Any, fallback: str) -> str:
@@ -245,9 +242,9 @@ def status_message(body: Any, fallback: str) -> str:
     return str(document.get("message") or fallback) if isinstance(document, dict) else fallback
 
 
-def refusal(attempted: str, status: int, message: str) -> Refused:
+def refusal(attempted: str, status: int, message: str) -> RefusedError:
     """The error for an answer of the API server, with a remedy chosen by status and text."""
-    return Refused(attempted, message, _remedy(status, message), status=status, message=message)
+    return RefusedError(attempted, message, _remedy(status, message), status=status, message=message)
 
 
 def _remedy(status: int, message: str) -> str:

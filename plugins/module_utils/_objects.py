@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._errors import InvalidInput
+from ._errors import InvalidInputError
 
 KubeObject = dict[str, Any]
 
@@ -76,7 +76,7 @@ def complete(manifests: Iterable[Any], namespace: str, namespaced: Callable[[str
     """Manifests with their namespace filled in, ordered so that namespaces and definitions come first.
 
     :param namespaced: tells from (apiVersion, kind) whether the kind lives in a namespace
-    :raises InvalidInput: for an entry that is no Kubernetes object, or an object given twice
+    :raises InvalidInputError: for an entry that is no Kubernetes object, or an object given twice
     """
     done: list[KubeObject] = []
     seen: set[Ref] = set()
@@ -87,7 +87,7 @@ def complete(manifests: Iterable[Any], namespace: str, namespaced: Callable[[str
             obj["metadata"].setdefault("namespace", namespace)
         ref = Ref.of(obj)
         if ref in seen:
-            raise InvalidInput(f"Reading manifest {position}", f"{ref} was given twice", "Keep one of the two.")
+            raise InvalidInputError(f"Reading manifest {position}", f"{ref} was given twice", "Keep one of the two.")
         seen.add(ref)
         done.append(obj)
     return sorted(done, key=lambda obj: FIRST_KINDS.index(obj["kind"]) if obj["kind"] in FIRST_KINDS else len(FIRST_KINDS))
@@ -98,7 +98,7 @@ def _require_identity(manifest: Any, position: int) -> None:
     if not missing and not manifest["metadata"].get("name"):
         missing = ["metadata.name"]
     if missing:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"Reading manifest {position}",
             f"it has no {', '.join(missing)}",
             "Give each manifest as a dictionary with apiVersion, kind and metadata.name.",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 from . import _inventory
-from ._errors import InvalidInput, Refused
+from ._errors import InvalidInputError, RefusedError
 from ._kube import Kube
 from ._objects import OWNS_NOTHING, KubeObject, Ref, as_text, comparable, hidden, identity_only, is_kept, owned_fields
 
 
-class Action(str, Enum):
+class Action(StrEnum):
     """What is to be done with one object."""
 
     CREATE = "create"
@@ -65,13 +65,14 @@ class Step:
 
 def predict(wanted: ManifestSet) -> list[Step]:
     """The plan for a cluster that does not exist yet: everything would be created."""
-    return [Step(Ref.of(obj), Action.CREATE, {}, comparable(obj), obj) for obj in wanted.objects]
+    refs = [(Ref.of(obj), obj) for obj in wanted.objects]
+    return [Step(ref, Action.UPDATE if is_kept(ref) else Action.CREATE, {}, comparable(obj), obj) for ref, obj in refs]
 
 
 def plan_present(kube: Kube, wanted: ManifestSet) -> list[Step]:
     """What applying the set would do, asked from the API server by dry run.
 
-    :raises Refused: when the server would not accept an object
+    :raises RefusedError: when the server would not accept an object
     """
     refs = [Ref.of(obj) for obj in wanted.objects]
     steps = [_plan_object(kube, obj, wanted, new_parents(refs)) for obj in wanted.objects]
@@ -99,13 +100,15 @@ def _plan_object(kube: Kube, obj: KubeObject, wanted: ManifestSet, parents: froz
     if not kube.knows(ref.api_version, ref.kind):
         return _plan_unknown_kind(ref, obj, parents)
     live = kube.read(ref)
+    if live is None and is_kept(ref):
+        raise InvalidInputError(f"Planning {ref}", "it does not exist, and it is not made by a manifest", "Correct its name.")
     if live is None and ref.namespace in parents and kube.read(Ref("v1", "Namespace", str(ref.namespace))) is None:
         return Step(ref, Action.CREATE, {}, comparable(obj), obj)
     try:
         stored = kube.apply(obj, manager=wanted.manager, force=wanted.force, dry_run=True)
-    except Refused as error:
+    except RefusedError as error:
         if error.status == 404 and ref.namespace:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"Planning {ref}", error.message, f"Add Namespace {ref.namespace} to the set, or create it first."
             ) from error
         raise
@@ -115,7 +118,7 @@ def _plan_object(kube: Kube, obj: KubeObject, wanted: ManifestSet, parents: froz
 def _plan_unknown_kind(ref: Ref, obj: KubeObject, parents: frozenset[str]) -> Step:
     group = ref.api_version.split("/")[0]
     if not any(name.endswith(f".{group}") for name in parents):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"Planning {ref}",
             f"the API server does not know the kind {ref.kind} in {ref.api_version}",
             "Correct apiVersion and kind, or put the CustomResourceDefinition into the set.",
@@ -195,7 +198,7 @@ def _apply(kube: Kube, step: Step, wanted: ManifestSet) -> None:
 
 
 def _remove(kube: Kube, steps: Iterable[Step], manager: str) -> None:
-        for step in steps:
+    for step in steps:
         if step.action is Action.RELEASE:
             _give_back(kube, step.ref, manager, dry_run=False)
         elif step.action is Action.DELETE:

@@ -97,7 +97,13 @@ objects:
   type: list
   elements: dict
   sample:
-    - {api_version: apps/v1, kind: Deployment, namespace: llm, name: vllm-qwen, action: update, ready: true, seen: 1 of 1 replicas updated}
+    - api_version: apps/v1
+      kind: Deployment
+      namespace: llm
+      name: vllm-qwen
+      action: update
+      ready: true
+      seen: 1 of 1 replicas updated, 1 available, 1 in all
 elapsed:
   description: Seconds spent waiting.
   returned: when the API server was reached

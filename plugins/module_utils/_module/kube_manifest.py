@@ -8,7 +8,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from .._clock import Clock, SystemClock
-from .._errors import ApiUnreachable
+from .._errors import ApiUnreachableError
 from .._failures import explain_log
 from .._kube import ClusterKube, Kube
 from .._objects import KubeObject, Ref, complete, namespaced_by_table, secret_values
@@ -46,7 +46,7 @@ def _run(module: AnsibleModule, connect: Callable[[str], Kube], clock: Clock) ->
     params, absent = module.params, module.params["state"] == "absent"
     try:
         kube = connect(params["kubeconfig"])
-    except ApiUnreachable as error:
+    except ApiUnreachableError as error:
         if not module.check_mode:
             raise
         module.warn(f"{error} In check mode this means: everything {'is absent' if absent else 'would be created'}.")

@@ -312,9 +312,6 @@ static const char XML_BEFORE_CLOCKS[] =
     "\t\t\t</health>\n"
     "\t\t</fabric>\n";
 
-static const char XML_BEFORE_PROCESSES[] =
-    "";
-
 static const char XML_AFTER_PROCESSES[] =
     "\t\t<accounted_processes>\n"
     "\t\t</accounted_processes>\n"

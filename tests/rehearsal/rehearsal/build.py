@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from . import debs, device_plugin, goparts, images, k3s_release, tiny_model, vllm_image
@@ -53,8 +54,9 @@ def _step(workshop: Workshop, display: Display, title: str, make: Callable[[], P
 
 def _compile(workshop: Workshop, display: Display) -> dict[str, Path]:
     parts: dict[str, Path] = {}
-    for name in goparts.PARTS:
-        parts[name] = _step(workshop, display, f"compile {name}", lambda name=name: goparts.build_part(workshop, name))
+    for part in goparts.PARTS:
+        make = partial(goparts.build_part, workshop, part.name)
+        parts[part.name] = _step(workshop, display, f"compile {part.name}", make)
     pause = images.build_pause(workshop)
     k3s = _step(workshop, display, "pack k3s stand-in", lambda: k3s_release.build_k3s(workshop, parts))
     airgap = images.build_airgap_images(workshop, pause, parts["coredns"])

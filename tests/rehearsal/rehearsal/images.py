@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -115,7 +114,7 @@ def build_airgap_images(workshop: Workshop, pause: Path, coredns: Path) -> Path:
     """
 
     def make(folder: Path) -> None:
-        with _scratch(folder) as scratch:
+        with scratch_folder(folder) as scratch:
             pause_root = _root_with(scratch / "pause", pause, "pause")
             coredns_root = _root_with(scratch / "coredns", coredns, "coredns")
             images = [
@@ -144,7 +143,7 @@ def build_plugin_image(workshop: Workshop, root: Path) -> Path:
 
 
 @contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
+def scratch_folder(folder: Path) -> Iterator[Path]:
     """A working folder below an artifact that is gone when the artifact is finished."""
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -243,5 +242,5 @@ def _tar_folder(out: _HashingWriter, root: Path) -> None:
         return member
 
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.GNU_FORMAT, bufsize=_BUFFER, copybufsize=_BUFFER) as tar:  # type: ignore[call-overload]
-        for name in sorted(os.listdir(root)):
-            tar.add(root / name, arcname=name, filter=fixed)
+        for path in sorted(root.iterdir()):
+            tar.add(path, arcname=path.name, filter=fixed)

@@ -187,9 +187,11 @@ class Node:
 def init_command(cgroup: Path = Path("/sys/fs/cgroup")) -> tuple[str, ...]:
     """The container's first command.
 
-    On cgroup v1 podman mounts the host's root of systemd's hierarchy into the container, where two nodes would share unit
-    cgroups; systemd makes a private mount of its own once that one is gone. On cgroup v2 there is one private tree.
+    A VM's mounts are shared, which kubelet relies on for volumes; systemd leaves that to the container's maker. On cgroup v1
+    podman mounts the host's root of systemd's hierarchy into the container, where two nodes would share unit cgroups; systemd
+    makes a private mount of its own once that one is gone. On cgroup v2 there is one private tree.
     """
-    if (cgroup / "cgroup.controllers").is_file():
-        return ("/sbin/init",)
-    return ("sh", "-c", "umount -l /sys/fs/cgroup/systemd; exec /sbin/init")
+    steps = ["mount --make-rshared /"]
+    if not (cgroup / "cgroup.controllers").is_file():
+        steps.append("umount -l /sys/fs/cgroup/systemd")
+    return ("sh", "-c", "; ".join([*steps, "exec /sbin/init"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import threading
@@ -117,7 +118,7 @@ def run_playbook(
                 private_data_dir=str(data),
                 project_dir=str(config.REPO),
                 playbook=str(playbook),
-                cmdline=" ".join(arguments),
+                cmdline=shlex.join(arguments),
                 envvars={**_environment(), **(environment or {})},
                 event_handler=listener,
                 cancel_callback=stop.is_set,

@@ -98,8 +98,8 @@ class Display:
         with self._lock:
             self.durations.append((stage.title, took))
         if stage.task is not None and self.progress is not None:
-            mark = {"note": ""} if word == "done" else {"note": "[red]failed"}
-            self.progress.update(stage.task, completed=1, total=1, **mark)
+            note = "" if word == "done" else "[red]failed"
+            self.progress.update(stage.task, completed=1, total=1, note=note)
         else:
             self.line(f"{'✓' if word == 'done' else '✗'} {stage.title}: {word} ({took:.1f} s)")
 

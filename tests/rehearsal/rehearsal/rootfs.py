@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from . import config
+from .hardware import SOURCE_FILES, install_hardware
 from .workshop import Workshop
 
 SUITE = "bookworm"
@@ -40,12 +40,11 @@ def build_rootfs(workshop: Workshop) -> Path:
 
     :returns: artifact folder; the tree is in ``root/``
     """
-    hardware = config.REHEARSAL / "hardware"
     extra = (SUITE, PACKAGES, MIRROR_UNIT, SSHD_CONF, config.SSH_USER)
-    return workshop.artifact("rootfs", lambda folder: _make(workshop, folder / "root", hardware), sources=[hardware], extra=extra)
+    return workshop.artifact("rootfs", lambda folder: _make(workshop, folder / "root"), sources=SOURCE_FILES, extra=extra)
 
 
-def _make(workshop: Workshop, root: Path, hardware: Path) -> None:
+def _make(workshop: Workshop, root: Path) -> None:
     workshop.run(
         (
             "mmdebstrap",
@@ -67,13 +66,7 @@ def _make(workshop: Workshop, root: Path, hardware: Path) -> None:
     # Device units of the machine below are of no concern to a node; a udev of its own would fight it over /dev.
     workshop.run(("chroot", root, "systemctl", "mask", "systemd-udevd.service", "systemd-udev-trigger.service"))
     workshop.run(("chroot", root, "systemctl", "enable", "mirror.service", "ssh.service"))
-    for source in sorted(hardware.rglob("*")):
-        if source.is_file():
-            target = root / source.relative_to(hardware)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
-    for unit in sorted((hardware / "etc/systemd/system").glob("*.service")):
-        workshop.run(("chroot", root, "systemctl", "enable", unit.name))
+    install_hardware(workshop, root)
     (root / "srv/mirror").mkdir(parents=True, exist_ok=True)
     (root / "etc/machine-id").write_text("")
     for key in (root / "etc/ssh").glob("ssh_host_*"):

@@ -13,6 +13,7 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from .workshop import Workshop
@@ -92,7 +93,7 @@ def byte_pair_vocabulary(words: Iterable[str]) -> tuple[dict[str, int], list[tup
     vocabulary = {char: index for index, char in enumerate(_BYTE_TO_CHAR.values())}
     merges: list[tuple[str, str]] = []
     while any(len(piece) > 1 for piece in pieces):
-        pairs = Counter(pair for piece in pieces for pair in zip(piece, piece[1:], strict=False))
+        pairs = Counter(pair for piece in pieces for pair in pairwise(piece))
         best = min(pairs, key=lambda pair: (-pairs[pair], pair))
         merges.append(best)
         vocabulary.setdefault("".join(best), len(vocabulary))

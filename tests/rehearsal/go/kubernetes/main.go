@@ -56,7 +56,7 @@ func main() {
 // runKubectl differs from the servers in two ways: verbosity counts while the command is still being built (plugins,
 // kuberc), and errors are printed for a person.
 func runKubectl() {
-	_ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 		kubectlutil.CheckErr(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -245,4 +246,14 @@ func encode(kind string, der []byte) []byte {
 	var out bytes.Buffer
 	pem.Encode(&out, &pem.Block{Type: kind, Bytes: der})
 	return out.Bytes()
+}
+
+// Usages names what a certificate may be used for.
+func Usages(cert *x509.Certificate) string {
+	names := map[x509.ExtKeyUsage]string{x509.ExtKeyUsageServerAuth: "ServerAuth", x509.ExtKeyUsageClientAuth: "ClientAuth"}
+	var usages []string
+	for _, usage := range cert.ExtKeyUsage {
+		usages = append(usages, names[usage])
+	}
+	return strings.Join(usages, ",")
 }

@@ -1,0 +1,310 @@
+"""Checking that a model is served: node, endpoints, and the Service's cluster DNS name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _probe
+from ._checks import Check
+from ._clock import Clock
+from ._errors import LibraryError
+from ._http import Answer, Http
+from ._kube import Kube
+from ._objects import KubeObject, Ref
+
+CLUSTER_DOMAIN = "cluster.local"
+GROUPS = ("node", "endpoints", "dns")
+QUESTION = "Say hello."
+COMPLETION_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be checked.
+
+    :param node: name of the node, empty for the only one
+    :param allocatable: GPUs that the node must offer under ``resource``; 0 for at least one
+    :param handler: runtime handler that the node's containerd must have
+    :param model: served model name
+    :param image: image with python3 for the probe Pod
+    :param timeout: seconds for one request, and for a probe Pod six times that
+    """
+
+    namespace: str
+    service: str
+    port: int
+    model: str
+    image: str
+    node: str = ""
+    resource: str = "nvidia.com/gpu.shared"
+    allocatable: int = 0
+    handler: str = "nvidia"
+    timeout: int = 20
+
+    @property
+    def base(self) -> str:
+        """The Service's URL as Pods of other namespaces see it."""
+        return f"http://{self.service}.{self.namespace}.svc.{CLUSTER_DOMAIN}:{self.port}"
+
+    def subject(self) -> dict[str, str]:
+        """What was checked, for the result document."""
+        return {"node": self.node, "namespace": self.namespace, "service": self.service, "model": self.model}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Checks of one group, and what else was learnt on the way."""
+
+    checks: Sequence[Check]
+    versions: Mapping[str, str]
+    completion: str = ""
+
+
+def requests(model: str) -> list[KubeObject]:
+    """The requests whose answers prove that a model is served."""
+    chat = {
+        "model": model,
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": COMPLETION_TOKENS,
+        "temperature": 0,
+    }
+    return [
+        {"name": "health", "method": "GET", "path": "/health", "body": None},
+        {"name": "models", "method": "GET", "path": "/v1/models", "body": None},
+        {"name": "chat completion", "method": "POST", "path": "/v1/chat/completions", "body": chat},
+        {"name": "version", "method": "GET", "path": "/version", "body": None},
+    ]
+
+
+# --- node
+
+
+def check_node(kube: Kube, target: Target) -> Findings:
+    """The node's runtime handler and its allocatable GPUs."""
+    node = _node(kube, target.node)
+    if node is None:
+        seen = f"node {target.node} does not exist" if target.node else "there is not exactly one node"
+        check = Check.open("node", target.node or "cluster", seen=seen, expected="a node", remedy="Name the node.")
+        return Findings([check], {})
+    info = node.get("status", {}).get("nodeInfo", {})
+    keys = {"kubelet": "kubeletVersion", "containerd": "containerRuntimeVersion", "os": "osImage", "kernel": "kernelVersion"}
+    return Findings(
+        [judge_handler(node, target), judge_allocatable(node, target)], {k: info[v] for k, v in keys.items() if v in info}
+    )
+
+
+def _node(kube: Kube, name: str) -> KubeObject | None:
+    if name:
+        return kube.read(Ref("v1", "Node", name))
+    nodes = kube.list("v1", "Node", None)
+    return nodes[0] if len(nodes) == 1 else None
+
+
+def judge_handler(node: KubeObject, target: Target) -> Check:
+    """A RuntimeClass object exists on every k3s; only the node's own list proves that containerd has the handler."""
+    name, where = f"runtime handler {target.handler}", str(Ref.of(node))
+    expected = f"{target.handler} among the node's runtimeHandlers"
+    if "runtimeHandlers" not in node.get("status", {}):
+        remedy = "See containerd's config.toml on the node."
+        return Check.open(name, where, seen="the node does not list its runtimeHandlers", expected=expected, remedy=remedy)
+    found = sorted(entry["name"] or "(default)" for entry in node["status"]["runtimeHandlers"])
+    return Check.judged(
+        name,
+        where,
+        target.handler in found,
+        seen=", ".join(found),
+        expected=expected,
+        remedy="Install nvidia-container-toolkit, then restart k3s: it looks for runtimes only when it starts.",
+    )
+
+
+def judge_allocatable(node: KubeObject, target: Target) -> Check:
+    """Allocatable, never capacity: capacity keeps devices that are unhealthy."""
+    count = allocatable(node, target.resource)
+    wanted = target.allocatable
+    return Check.judged(
+        f"allocatable {target.resource}",
+        str(Ref.of(node)),
+        count is not None and (count == wanted if wanted else count >= 1),
+        seen="absent" if count is None else str(count),
+        expected=str(wanted) if wanted else "at least 1",
+        remedy="See the device plugin's log: fewer than expected is an unhealthy GPU or a configuration not applied yet.",
+    )
+
+
+def allocatable(node: KubeObject, resource: str) -> int | None:
+    """How many of ``resource`` the node offers, ``None`` when it does not know the name."""
+    count = node.get("status", {}).get("allocatable", {}).get(resource)
+    return None if count is None else int(count)
+
+
+# --- answers
+
+
+Judge = Callable[[str, Answer, str], Check]
+
+
+def judge_health(where: str, answer: Answer, _model: str) -> Check:
+    """``/health`` says whether the engine process lives; whether it answers is the completion's business."""
+    return _judge_answer("health", where, answer, "HTTP 200", lambda: (answer.status == 200, f"HTTP {answer.status}"))
+
+
+def judge_models(where: str, answer: Answer, model: str) -> Check:
+    """``/v1/models`` lists the model under the name that clients use."""
+
+    def look() -> tuple[bool, str]:
+        data = answer.data()
+        served = [str(entry.get("id")) for entry in data.get("data") or []] if isinstance(data, dict) else []
+        return model in served, f"HTTP {answer.status}, {', '.join(served) or 'no model'}"
+
+    return _judge_answer("models", where, answer, f"model {model}", look)
+
+
+def judge_chat(where: str, answer: Answer, _model: str) -> Check:
+    """A completion with at least one token; which words come is the model's business."""
+
+    def look() -> tuple[bool, str]:
+        tokens = _tokens(answer)
+        if tokens:
+            return True, f"{tokens} tokens in {answer.seconds:.2f} s: {_one_line(completion_text(answer))!r}"
+        return False, f"HTTP {answer.status}, {_one_line(answer.body) or 'empty body'}"
+
+    return _judge_answer("chat completion", where, answer, "HTTP 200 and at least 1 token", look)
+
+
+JUDGES: dict[str, Judge] = {"health": judge_health, "models": judge_models, "chat completion": judge_chat}
+
+
+def _judge_answer(name: str, where: str, answer: Answer, expected: str, look: Callable[[], tuple[bool, str]]) -> Check:
+    remedy = "See the engine's log: `kubectl -n NAMESPACE logs deploy/NAME`."
+    if answer.status:
+        good, seen = look()
+        return Check.judged(name, where, good and answer.status == 200, seen=seen, expected=expected, remedy=remedy)
+    if answer.refused:
+        seen = f"connection refused ({_one_line(answer.body)})"
+        return Check.judged(name, where, False, seen=seen, expected=expected, remedy=remedy)
+    remedy = "Run this on the node, or see whether Pod addresses can be reached from here."
+    return Check.open(name, where, seen=f"no answer ({_one_line(answer.body)})", expected=expected, remedy=remedy)
+
+
+def _tokens(answer: Answer) -> int:
+    data = answer.data()
+    usage = data.get("usage") if isinstance(data, dict) and data.get("choices") else None
+    return int((usage or {}).get("completion_tokens") or 0)
+
+
+def completion_text(answer: Answer) -> str:
+    """Text of a chat completion; empty when the answer is none."""
+    data = answer.data()
+    choices = data.get("choices") if isinstance(data, dict) else None
+    return str(((choices or [{}])[0].get("message") or {}).get("content") or "")
+
+
+def _one_line(text: str, limit: int = 80) -> str:
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+# --- endpoints
+
+
+def check_endpoints(kube: Kube, http: Http, target: Target) -> Findings:
+    """Ask every ready address behind the Service, each by itself."""
+    name = f"Service {target.namespace}/{target.service}"
+    slices = kube.list(
+        "discovery.k8s.io/v1", "EndpointSlice", target.namespace, labels=f"kubernetes.io/service-name={target.service}"
+    )
+    ready, waiting = addresses(slices)
+    count = Check.judged(
+        "endpoints",
+        name,
+        bool(ready),
+        seen=f"{len(ready)} ready, {waiting} not ready",
+        expected="at least 1 ready address",
+        remedy=f"See `kubectl -n {target.namespace} get pods`; with no Pod there, compare the Service's selector with labels.",
+    )
+    checks, versions, text = [count], {}, ""
+    for address in ready:
+        answers = {r["name"]: _send(http, f"http://{address}", r, target.timeout) for r in requests(target.model)}
+        checks += judge_all(f"endpoint {address}", answers, target.model)
+        versions.update(engine_version(answers))
+        text = text or completion_text(answers["chat completion"])
+    return Findings(checks, versions, text)
+
+
+def _send(http: Http, base: str, request: KubeObject, timeout: float) -> Answer:
+    return http.request(request["method"], f"{base}{request['path']}", body=request["body"], timeout=timeout)
+
+
+def addresses(slices: Sequence[KubeObject]) -> tuple[list[str], int]:
+    """Ready ``address:port`` entries of EndpointSlices, and how many addresses are not ready."""
+    ready: list[str] = []
+    waiting = 0
+    for item in slices:
+        ports = [entry["port"] for entry in item.get("ports") or [] if entry.get("port")]
+        for endpoint in item.get("endpoints") or []:
+            if (endpoint.get("conditions") or {}).get("ready") is False or not ports:
+                waiting += 1
+                continue
+            host = endpoint["addresses"][0]
+            ready.append(f"[{host}]:{ports[0]}" if ":" in host else f"{host}:{ports[0]}")
+    return sorted(ready), waiting
+
+
+def judge_all(where: str, answers: Mapping[str, Answer], model: str) -> list[Check]:
+    """All answers of one server, judged."""
+    return [judge(where, answers[name], model) for name, judge in JUDGES.items()]
+
+
+def engine_version(answers: Mapping[str, Answer]) -> dict[str, str]:
+    """The engine's version, if it told one."""
+    data = answers["version"].data() if answers["version"].status == 200 else {}
+    return {"vllm": str(data["version"])} if isinstance(data, dict) and data.get("version") else {}
+
+
+# --- cluster DNS
+
+
+def check_dns(kube: Kube, clock: Clock, target: Target) -> Findings:
+    """Ask the Service by its cluster DNS name from a Pod, as its clients do."""
+    name = target.base.removeprefix("http://")
+    expected = "an answer inside the cluster"
+    try:
+        printed = _probe.ask(
+            kube,
+            clock,
+            namespace=target.namespace,
+            image=target.image,
+            base=target.base,
+            requests=requests(target.model),
+            timeout=target.timeout * 6,
+        )
+    except LibraryError as error:
+        return Findings([Check.open("probe Pod", name, seen=error.seen, expected=expected, remedy=error.remedy)], {})
+    return judge_printed(printed, name, target.model)
+
+
+def judge_printed(printed: Mapping[str, Any], name: str, model: str) -> Findings:
+    """The output of the probe Pod's program, judged."""
+    resolved = Check.judged(
+        "cluster DNS",
+        name,
+        bool(printed["address"]),
+        seen=printed["address"] or printed["error"],
+        expected="the Service's address",
+        remedy="See CoreDNS (`kubectl -n kube-system get pods`) and whether the Service exists.",
+    )
+    if not printed["address"]:
+        return Findings([resolved], {})
+    answers = {key: Answer(**value) for key, value in printed["answers"].items()}
+    return Findings(
+        [resolved, *judge_all(name, answers, model)], engine_version(answers), completion_text(answers["chat completion"])
+    )
+
+
+def not_checked(group: str, target: Target, reason: str, remedy: str) -> Check:
+    """One open check for a group that could not be looked at."""
+    where = {"node": target.node or "node", "endpoints": f"Service {target.namespace}/{target.service}"}.get(group, target.base)
+    return Check.open(group, where, seen=reason, expected="to be checked", remedy=remedy)

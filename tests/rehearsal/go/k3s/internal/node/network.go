@@ -1,0 +1,260 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gpunode.example/rehearsal/k3s/internal/kube"
+	"gpunode.example/rehearsal/k3s/internal/log"
+	"gpunode.example/rehearsal/k3s/internal/proc"
+)
+
+// StartNetwork waits for the node's range of Pod addresses, then sets up what stands where k3s has flannel: the CNI
+// plugin bridge on cni0 with host-local addresses, masquerading, and routes to the other nodes' ranges.
+func (n *Node) StartNetwork(ctx context.Context, client *kube.Client) error {
+	if err := n.startProxy(); err != nil {
+		return err
+	}
+	podCIDR, err := n.podCIDR(ctx, client)
+	if err != nil {
+		return err
+	}
+	if !n.NoFlannel {
+		if err := forwarding(); err != nil {
+			return err
+		}
+		if err := n.masquerade(); err != nil {
+			return err
+		}
+		if err := n.writeCNI(podCIDR); err != nil {
+			return err
+		}
+	}
+	return n.startPolicies()
+}
+
+func (n *Node) startProxy() error {
+	if !n.KubeProxy {
+		return nil
+	}
+	args := []string{
+		"--proxy-mode=iptables",
+		"--healthz-bind-address=127.0.0.1",
+		"--kubeconfig=" + n.ProxyConfig,
+		"--cluster-cidr=" + n.ClusterCIDR,
+		"--hostname-override=" + n.Name,
+		// The host's limits are the host's business, and in a container they cannot be written.
+		"--conntrack-max-per-core=0",
+		"--conntrack-min=0",
+		"--conntrack-tcp-timeout-established=0s",
+		"--conntrack-tcp-timeout-close-wait=0s",
+		"--v=" + n.Options.Text("v"),
+	}
+	return n.Group.Start(proc.Child{
+		Name: "kube-proxy",
+		Path: n.Bin("kube-proxy"),
+		Args: Override(args, n.Options.List("kube-proxy-arg")),
+		Env:  withoutNotify(),
+	})
+}
+
+func (n *Node) podCIDR(ctx context.Context, client *kube.Client) (string, error) {
+	limit, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	var cidr string
+	err := kube.Wait(limit, "node "+n.Name+" to register and get its range of Pod addresses", 200*time.Millisecond, func(ctx context.Context) error {
+		var node struct {
+			Spec struct {
+				PodCIDR string `json:"podCIDR"`
+			} `json:"spec"`
+		}
+		if err := client.Get(ctx, "/api/v1/nodes/"+n.Name, &node); err != nil {
+			return err
+		}
+		if cidr = node.Spec.PodCIDR; cidr == "" {
+			return fmt.Errorf("spec.podCIDR of the node is empty")
+		}
+		return nil
+	})
+	return cidr, err
+}
+
+func forwarding() error {
+	for _, path := range []string{"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/bridge/bridge-nf-call-iptables"} {
+		// br_netfilter may be missing, or belong to a host that does not let a container write it.
+		if err := os.WriteFile(path, []byte("1"), 0o644); err != nil && strings.HasSuffix(path, "ip_forward") {
+			return err
+		}
+	}
+	return nil
+}
+
+// masquerade lets Pods reach the world, and lets the host forward their packets. The comment holds the word by which
+// k3s-killall.sh finds the rules of k3s's Pod network.
+func (n *Node) masquerade() error {
+	const comment = "flannel stand-in"
+	rules := [][]string{
+		{"nat", "POSTROUTING", "-s", n.ClusterCIDR, "!", "-d", n.ClusterCIDR, "-m", "comment", "--comment", comment, "-j", "MASQUERADE"},
+		{"filter", "FORWARD", "-s", n.ClusterCIDR, "-m", "comment", "--comment", comment, "-j", "ACCEPT"},
+		{"filter", "FORWARD", "-d", n.ClusterCIDR, "-m", "comment", "--comment", comment, "-j", "ACCEPT"},
+	}
+	for _, rule := range rules {
+		spec := append([]string{"-w", "5", "-t", rule[0], "-C", rule[1]}, rule[2:]...)
+		if exec.Command("iptables", spec...).Run() == nil {
+			continue
+		}
+		spec[4] = "-A"
+		if output, err := exec.Command("iptables", spec...).CombinedOutput(); err != nil {
+			return fmt.Errorf("iptables %s: %w: %s", strings.Join(spec, " "), err, strings.TrimSpace(string(output)))
+		}
+	}
+	return nil
+}
+
+func (n *Node) writeCNI(podCIDR string) error {
+	network := map[string]any{
+		"name":       "cbr0",
+		"cniVersion": "1.0.0",
+		"plugins": []any{
+			map[string]any{
+				"type":             "bridge",
+				"bridge":           "cni0",
+				"hairpinMode":      true,
+				"isDefaultGateway": true,
+				"forceAddress":     true,
+				"ipMasq":           false,
+				"ipam": map[string]any{
+					"type":   "host-local",
+					"ranges": []any{[]any{map[string]string{"subnet": podCIDR}}},
+				},
+			},
+			map[string]any{"type": "portmap", "capabilities": map[string]bool{"portMappings": true}},
+		},
+	}
+	raw, err := json.MarshalIndent(network, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := n.Agent("etc", "cni", "net.d")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "10-flannel.conflist"), append(raw, '\n'), 0o600)
+}
+
+// startPolicies runs the NetworkPolicy controller that k3s embeds (kube-router) as a process.
+func (n *Node) startPolicies() error {
+	if !n.NetworkPolicy {
+		return nil
+	}
+	return n.Group.Start(proc.Child{
+		Name: "kube-router",
+		Path: n.Bin("kube-router"),
+		Args: []string{
+			"--run-firewall=true",
+			"--run-router=false",
+			"--run-service-proxy=false",
+			"--run-loadbalancer=false",
+			"--kubeconfig=" + n.PolicyConfig,
+			"--hostname-override=" + n.Name,
+			"--service-cluster-ip-range=" + n.ServiceCIDR,
+			"--service-node-port-range=" + n.NodePortRange,
+			"--health-port=0",
+			"--metrics-port=0",
+		},
+		Env: withoutNotify(),
+	})
+}
+
+// Peer is another node with its range of Pod addresses.
+type Peer struct {
+	IP      string
+	PodCIDR string
+}
+
+// Routes keeps a route to every other node's range, like flannel's backend host-gw, until the context ends.
+func (n *Node) Routes(ctx context.Context, client *kube.Client) {
+	known := map[string]string{}
+	for {
+		peers, err := n.peers(ctx, client)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("Failed to list nodes for routes: %v", err)
+		}
+		for _, peer := range peers {
+			if known[peer.PodCIDR] == peer.IP {
+				continue
+			}
+			output, err := exec.Command("ip", "route", "replace", peer.PodCIDR, "via", peer.IP).CombinedOutput()
+			if err != nil {
+				log.Warn("Failed to add a route to %s via %s: %s", peer.PodCIDR, peer.IP, strings.TrimSpace(string(output)))
+				continue
+			}
+			known[peer.PodCIDR] = peer.IP
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Second):
+		}
+	}
+}
+
+func (n *Node) peers(ctx context.Context, client *kube.Client) ([]Peer, error) {
+	nodes, err := ListNodes(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	var peers []Peer
+	for _, node := range nodes {
+		if node.Name != n.Name && node.PodCIDR != "" && net.ParseIP(node.IP) != nil {
+			peers = append(peers, Peer{node.IP, node.PodCIDR})
+		}
+	}
+	return peers, nil
+}
+
+// Listed is what is needed of a node in a list.
+type Listed struct {
+	Name, IP, PodCIDR string
+}
+
+// ListNodes returns the cluster's nodes.
+func ListNodes(ctx context.Context, client *kube.Client) ([]Listed, error) {
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+			Spec struct {
+				PodCIDR string `json:"podCIDR"`
+			} `json:"spec"`
+			Status struct {
+				Addresses []struct {
+					Type    string `json:"type"`
+					Address string `json:"address"`
+				} `json:"addresses"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	if err := client.Get(ctx, "/api/v1/nodes", &list); err != nil {
+		return nil, err
+	}
+	var nodes []Listed
+	for _, item := range list.Items {
+		node := Listed{Name: item.Metadata.Name, PodCIDR: item.Spec.PodCIDR}
+		for _, address := range item.Status.Addresses {
+			if address.Type == "InternalIP" {
+				node.IP = address.Address
+			}
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
