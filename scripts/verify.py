@@ -33,7 +33,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups of checks to make (all)")
     parser.add_argument("--node", default="", help="name of the node (the only one)")
     parser.add_argument("--resource", default="nvidia.com/gpu.shared", help="extended resource of the GPUs (%(default)s)")
-    parser.add_argument("--allocatable", type=int, default=0, help="how many of it the node must offer (at least one)")
+    parser.add_argument("--allocatable", type=int, help="how many of it the node must offer (at least one)")
     parser.add_argument("--namespace", default="llm", help="namespace of the Service (%(default)s)")
     parser.add_argument("--service", default="vllm-qwen", help="name of the Service (%(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port of the Service (%(default)s)")
@@ -55,7 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         image=options.image,
         node=options.node,
         resource=options.resource,
-        allocatable=options.allocatable,
         timeout=options.timeout,
     )
     document = verify(
@@ -64,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         connect=lambda: ClusterKube(options.kubeconfig),
         http=HttpxClient,
         clock=SystemClock(),
+        promised=lambda: options.allocatable,
         labels=dict(label.partition("=")[::2] for label in options.label),
     )
     print("\n".join([*table(document["checks"]), tally(document["checks"])]), file=sys.stderr)

@@ -276,6 +276,14 @@ LOG_SIGNS: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         r"estimated maximum model length is (\d+)",
         lambda m: f"The KV cache is too small for max-model-len: {m[1]} would fit.",
     ),
+    (
+        r"maximum number of tokens that can be stored in KV cache \((\d+)\)",
+        lambda m: f"The KV cache is too small for max-model-len: {m[1]} would fit.",
+    ),
+    (
+        r"([\d.]+ GiB) KV cache is needed, .*?KV cache memory \(([\d.]+ GiB)\)",
+        lambda m: f"The KV cache is too small for max-model-len: {m[1]} needed, {m[2]} there. Lower it.",
+    ),
     (r"is gated|401 Client Error", lambda _m: "The model is gated: give vllm_server_hf_token a token that may read it."),
     (r"403 Client Error", lambda _m: "The token's account may not read this model: accept its licence on the hub."),
     (

@@ -14,6 +14,7 @@ PLUGIN_LOG_SIGNS = (
     ("could not load NVML library", "The plugin's Pod has no driver library: it must run with the RuntimeClass nvidia."),
     ("ERROR_LIBRARY_NOT_FOUND", "The plugin's Pod has no driver library: it must run with the RuntimeClass nvidia."),
     ("Driver/library version mismatch", "The loaded driver is older than its libraries: reboot the node."),
+    ("Driver Not Loaded", "The driver's kernel module is not loaded: run nvidia-smi on the node."),
     ("GPU is lost", "The GPU fell off the bus: reboot the node."),
     ("number of replicas must be >= 2", "The plugin refuses fewer than 2 replicas: leave the sharing block out."),
     ("No devices found", "The plugin sees no GPU: run nvidia-smi on the node."),

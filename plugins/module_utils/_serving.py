@@ -25,7 +25,7 @@ class Target:
     """What is to be checked.
 
     :param node: name of the node, empty for the only one
-    :param allocatable: GPUs that the node must offer under ``resource``; 0 for at least one
+    :param resource: extended resource under which the node offers its GPUs
     :param handler: runtime handler that the node's containerd must have
     :param model: served model name
     :param image: image with python3 for the probe Pod
@@ -39,7 +39,6 @@ class Target:
     image: str
     node: str = ""
     resource: str = "nvidia.com/gpu.shared"
-    allocatable: int = 0
     handler: str = "nvidia"
     timeout: int = 20
 
@@ -51,6 +50,10 @@ class Target:
     def subject(self) -> dict[str, str]:
         """What was checked, for the result document."""
         return {"node": self.node, "namespace": self.namespace, "service": self.service, "model": self.model}
+
+
+Promised = Callable[[], int | None]
+"""Tells how many GPUs the node must offer, ``None`` for at least one."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def requests(model: str) -> list[KubeObject]:
 # --- node
 
 
-def check_node(kube: Kube, target: Target) -> Findings:
+def check_node(kube: Kube, target: Target, promised: Promised) -> Findings:
     """The node's runtime handler and its allocatable GPUs."""
     node = _node(kube, target.node)
     if node is None:
@@ -90,9 +93,8 @@ def check_node(kube: Kube, target: Target) -> Findings:
         return Findings([check], {})
     info = node.get("status", {}).get("nodeInfo", {})
     keys = {"kubelet": "kubeletVersion", "containerd": "containerRuntimeVersion", "os": "osImage", "kernel": "kernelVersion"}
-    return Findings(
-        [judge_handler(node, target), judge_allocatable(node, target)], {k: info[v] for k, v in keys.items() if v in info}
-    )
+    versions = {name: info[key] for name, key in keys.items() if key in info}
+    return Findings([judge_handler(node, target), _check_allocatable(node, target, promised)], versions)
 
 
 def _node(kube: Kube, name: str) -> KubeObject | None:
@@ -120,16 +122,29 @@ def judge_handler(node: KubeObject, target: Target) -> Check:
     )
 
 
-def judge_allocatable(node: KubeObject, target: Target) -> Check:
-    """Allocatable, never capacity: capacity keeps devices that are unhealthy."""
-    count = allocatable(node, target.resource)
-    wanted = target.allocatable
+def _check_allocatable(node: KubeObject, target: Target, promised: Promised) -> Check:
+    try:
+        wanted = promised()
+    except LibraryError as error:
+        count = allocatable(node, target.resource)
+        seen = f"{'absent' if count is None else count}, but how many are promised is unknown: {error.seen}"
+        name, expected = f"allocatable {target.resource}", "GPUs times replicas"
+        return Check.open(name, str(Ref.of(node)), seen=seen, expected=expected, remedy=error.remedy)
+    return judge_allocatable(node, target.resource, wanted)
+
+
+def judge_allocatable(node: KubeObject, resource: str, wanted: int | None) -> Check:
+    """Allocatable, never capacity: capacity keeps devices that are unhealthy.
+
+    :param wanted: the exact count, or ``None`` for at least one
+    """
+    count = allocatable(node, resource)
     return Check.judged(
-        f"allocatable {target.resource}",
+        f"allocatable {resource}",
         str(Ref.of(node)),
-        count is not None and (count == wanted if wanted else count >= 1),
+        (count or 0) >= 1 if wanted is None else (count or 0) == wanted,
         seen="absent" if count is None else str(count),
-        expected=str(wanted) if wanted else "at least 1",
+        expected="at least 1" if wanted is None else str(wanted),
         remedy="See the device plugin's log: fewer than expected is an unhealthy GPU or a configuration not applied yet.",
     )
 
@@ -299,9 +314,8 @@ def judge_printed(printed: Mapping[str, Any], name: str, model: str) -> Findings
     if not printed["address"]:
         return Findings([resolved], {})
     answers = {key: Answer(**value) for key, value in printed["answers"].items()}
-    return Findings(
-        [resolved, *judge_all(name, answers, model)], engine_version(answers), completion_text(answers["chat completion"])
-    )
+    checks = [resolved, *judge_all(name, answers, model)]
+    return Findings(checks, engine_version(answers), completion_text(answers["chat completion"]))
 
 
 def not_checked(group: str, target: Target, reason: str, remedy: str) -> Check:

@@ -11,7 +11,7 @@ from ._clock import Clock
 from ._errors import ApiUnreachableError, LibraryError
 from ._http import Http
 from ._kube import Kube
-from ._serving import Findings, Target, check_dns, check_endpoints, check_node, not_checked
+from ._serving import Findings, Promised, Target, check_dns, check_endpoints, check_node, not_checked
 
 
 def verify(
@@ -21,6 +21,7 @@ def verify(
     connect: Callable[[], Kube],
     http: Callable[[], Http],
     clock: Clock,
+    promised: Promised,
     labels: Mapping[str, str],
     pods_allowed: bool = True,
 ) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def verify(
 
     :param connect: makes the seam to the API server
     :param http: makes the seam to HTTP servers
+    :param promised: tells how many GPUs the node must offer
     :param labels: taken over into the document
     :param pods_allowed: False in check mode: nothing may be created
     """
@@ -37,7 +39,7 @@ def verify(
         open_checks = [not_checked(group, target, error.seen, error.remedy) for group in groups]
         return _document([Findings(open_checks, {})], target, labels, {})
     looks: dict[str, Callable[[], Findings]] = {
-        "node": lambda: check_node(kube, target),
+        "node": lambda: check_node(kube, target, promised),
         "endpoints": lambda: check_endpoints(kube, http(), target),
         "dns": lambda: check_dns(kube, clock, target),
     }

@@ -26,8 +26,14 @@ options:
     description: Extended resource under which the node offers its GPUs.
     type: str
     default: nvidia.com/gpu.shared
-  allocatable:
-    description: How many of O(resource) the node must offer. V(0) for at least one.
+  plugin_config:
+    description:
+      - Configuration of the device plugin, as in its configuration file. With O(gpus) it promises how many of O(resource) the
+        node offers.
+      - Without it, at least one is enough.
+    type: dict
+  gpus:
+    description: Number of GPUs of the node. V(0) asks nvidia-smi on this host.
     type: int
     default: 0
   runtime_handler:
@@ -84,7 +90,6 @@ EXAMPLES = r"""
     service: vllm-qwen
     model: qwen2.5-3b
     probe_image: docker.io/vllm/vllm-openai:v0.26.0
-    allocatable: 4
   register: served
 
 - name: Stop when a check failed

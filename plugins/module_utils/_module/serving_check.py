@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from .._clock import Clock, SystemClock
+from .._gpus import count
 from .._http import Http, HttpxClient
 from .._kube import ClusterKube, Kube
+from .._plugin_config import advertised, checked
+from .._runner import Runner
 from .._serving import GROUPS, Target
 from .._verify import verify
-from .common import KUBECONFIG, guarded
+from .common import KUBECONFIG, ModuleRunner, guarded
 
 ARGUMENT_SPEC: dict[str, Any] = {
     **KUBECONFIG,
     "checks": {"type": "list", "elements": "str", "choices": list(GROUPS), "default": list(GROUPS)},
     "node": {"type": "str", "default": ""},
     "resource": {"type": "str", "default": "nvidia.com/gpu.shared"},
-    "allocatable": {"type": "int", "default": 0},
+    "plugin_config": {"type": "dict"},
+    "gpus": {"type": "int", "default": 0},
     "runtime_handler": {"type": "str", "default": "nvidia"},
     "namespace": {"type": "str", "required": True},
     "service": {"type": "str", "required": True},
@@ -36,6 +40,7 @@ def run_module(
     connect: Callable[[str], Kube] = ClusterKube,
     http: Callable[[], Http] = HttpxClient,
     clock: Clock | None = None,
+    runner: Runner | None = None,
 ) -> None:
     """Run the module to its end.
 
@@ -51,7 +56,6 @@ def run_module(
         image=params["probe_image"],
         node=params["node"],
         resource=params["resource"],
-        allocatable=params["allocatable"],
         handler=params["runtime_handler"],
         timeout=params["timeout"],
     )
@@ -66,12 +70,19 @@ def run_module(
                     connect=lambda: connect(params["kubeconfig"]),
                     http=http,
                     clock=clock or SystemClock(),
+                    promised=lambda: _promised(params, runner or ModuleRunner(module)),
                     labels={key: str(value) for key, value in params["labels"].items()},
                     pods_allowed=not module.check_mode,
                 )
             ),
         },
     )
+
+
+def _promised(params: Mapping[str, Any], runner: Runner) -> int | None:
+    if params["plugin_config"] is None:
+        return None
+    return advertised(checked(params["plugin_config"]), params["gpus"] or count(runner)).get(params["resource"], 0)
 
 
 def _result(document: dict[str, Any]) -> dict[str, Any]:

@@ -156,11 +156,7 @@ static void show_nvidia(const char *version, const char *license)
                "NVRM version: NVIDIA UNIX %s  %s  Release Build  (rehearsal@simulated)  \n"
                "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14+deb12u1) \n",
                open_module ? "Open Kernel Module for x86_64" : "x86_64 Kernel Module", version);
-    write_file(PROC_DRIVER "/params",
-               "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\n"
-               "DeviceFileMode: 438\nInitializeSystemMemoryAllocations: 1\nUsePageAttributeTable: 4294967295\nEnableMSI: 1\n"
-               "EnablePCIeGen3: 0\nMemoryPoolSize: 0\nDynamicPowerManagement: 3\nRegisterPCIDriver: 1\nEnableGpuFirmware: 18\n"
-               "OpenRmEnableUnsupportedGpus: 1\n");
+    /* No params file: the toolkit's hook would look for it in each container's own /proc, where only a real driver puts it. */
     mkdir(PROC_DRIVER "/gpus", 0555);
     mkdir(PROC_DRIVER "/gpus/0000:00:03.0", 0555);
     write_file(PROC_DRIVER "/gpus/0000:00:03.0/information",

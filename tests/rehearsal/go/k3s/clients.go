@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gpunode.example/rehearsal/k3s/internal/log"
 	"gpunode.example/rehearsal/k3s/internal/node"
 )
 
@@ -15,6 +16,9 @@ func runKubectl(args []string) error {
 	path := os.Getenv("K3S_KUBECONFIG_OUTPUT")
 	if path == "" {
 		path = "/etc/rancher/k3s/k3s.yaml"
+	}
+	if _, err := os.Stat(path); err != nil {
+		log.Warn("Unable to read %s, please start server with --write-kubeconfig-mode or --write-kubeconfig-group to modify kube config permissions: %v", path, err)
 	}
 	return become("kubectl", args, "KUBECONFIG="+path)
 }

@@ -2,8 +2,8 @@
 //
 //	pack -program PROGRAM -out FILE DIR...
 //
-// Every file and link that lies directly in one of the folders becomes bin/<name>. The archive is the same for the
-// same files: no times, no owners, sorted by name.
+// What k3s runs is taken from the folders and becomes bin/<name>; a link to a neighbour stays a link, and what it leads
+// to comes along. The archive is the same for the same files: no times, no owners, sorted by name.
 package main
 
 import (
@@ -44,9 +44,6 @@ func run(program, out string, folders []string) error {
 	if err != nil {
 		return err
 	}
-	if missing := lacking(entries); len(missing) > 0 {
-		return fmt.Errorf("no %s in %s: the components are not complete", strings.Join(missing, ", "), strings.Join(folders, ", "))
-	}
 	source, err := os.Open(program)
 	if err != nil {
 		return err
@@ -61,34 +58,45 @@ func run(program, out string, folders []string) error {
 	return errors.Join(payload.Append(target, source, reader), target.Close())
 }
 
+// collect finds the required names and the neighbours that they are links to.
 func collect(folders []string) (map[string]string, error) {
 	entries := map[string]string{}
-	for _, folder := range folders {
-		listing, err := os.ReadDir(folder)
-		if err != nil {
-			return nil, err
+	var missing []string
+	for _, name := range required {
+		path, ok := find(folders, name)
+		if !ok {
+			missing = append(missing, name)
+			continue
 		}
-		for _, entry := range listing {
-			if entry.IsDir() {
-				continue
-			}
-			if other, taken := entries[entry.Name()]; taken {
-				return nil, fmt.Errorf("%s is in %s and in %s", entry.Name(), filepath.Dir(other), folder)
-			}
-			entries[entry.Name()] = filepath.Join(folder, entry.Name())
+		entries[name] = path
+		if neighbour := linkTo(path); neighbour != "" {
+			entries[neighbour] = filepath.Join(filepath.Dir(path), neighbour)
 		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no %s in %s: the components are not complete", strings.Join(missing, ", "), strings.Join(folders, ", "))
 	}
 	return entries, nil
 }
 
-func lacking(entries map[string]string) []string {
-	var missing []string
-	for _, name := range required {
-		if _, ok := entries[name]; !ok {
-			missing = append(missing, name)
+func find(folders []string, name string) (string, bool) {
+	for _, folder := range folders {
+		path := filepath.Join(folder, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path, true
 		}
 	}
-	return missing
+	return "", false
+}
+
+// linkTo returns the neighbour that a link leads to. A link that leaves its folder would dangle after unpacking and is
+// carried as the file that it leads to.
+func linkTo(path string) string {
+	link, err := os.Readlink(path)
+	if err != nil || strings.Contains(link, "/") {
+		return ""
+	}
+	return link
 }
 
 func archive(out io.Writer, entries map[string]string) error {
@@ -112,24 +120,14 @@ func archive(out io.Writer, entries map[string]string) error {
 }
 
 func add(writer *tar.Writer, name, path string) error {
-	info, err := os.Lstat(path)
+	header := &tar.Header{Name: "bin/" + name, Mode: 0o755, Format: tar.FormatPAX}
+	if link := linkTo(path); link != "" {
+		header.Typeflag, header.Linkname = tar.TypeSymlink, link
+		return writer.WriteHeader(header)
+	}
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
-	}
-	header := &tar.Header{Name: "bin/" + name, Mode: 0o755, Format: tar.FormatPAX}
-	if info.Mode()&os.ModeSymlink != 0 {
-		link, err := os.Readlink(path)
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(link, "/") {
-			header.Typeflag, header.Linkname = tar.TypeSymlink, link
-			return writer.WriteHeader(header)
-		}
-		// A link that leaves its folder would dangle after unpacking: carry the file itself.
-		if info, err = os.Stat(path); err != nil {
-			return err
-		}
 	}
 	header.Typeflag, header.Size = tar.TypeReg, info.Size()
 	if err := writer.WriteHeader(header); err != nil {

@@ -129,6 +129,9 @@ func (a *Agent) bringUp(ctx context.Context) error {
 	if err := a.StartNetwork(ctx, client); err != nil {
 		return err
 	}
+	if err := a.WaitKubelet(ctx); err != nil {
+		return err
+	}
 	go a.Routes(ctx, client)
 	log.Info("k3s agent is up and running")
 	if err := proc.Notify("READY=1\n"); err != nil {

@@ -2,11 +2,15 @@ package containerd
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 
 	"gpunode.example/rehearsal/k3s/internal/log"
 )
@@ -37,14 +41,33 @@ func Archives(folder string) ([]string, error) {
 // Import loads one archive into the namespace that kubelet uses, and pins its images, as k3s does: kubelet's image
 // garbage collection leaves them alone.
 func Import(ctr, address, archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	plain, err := decompress(archive, file)
+	if err != nil {
+		return fmt.Errorf("importing %s: %w", archive, err)
+	}
 	var output bytes.Buffer
-	// --local reads the archive in ctr itself, which also knows gzip and zstd.
 	cmd := exec.Command(ctr, "--address", address, "--namespace", "k8s.io", "images", "import", "--local",
-		"--label", "io.cattle.k3s.pinned=pinned", "--label", "io.cri-containerd.pinned=pinned", archive)
-	cmd.Stdout, cmd.Stderr = &output, &output
+		"--label", "io.cattle.k3s.pinned=pinned", "--label", "io.cri-containerd.pinned=pinned", "-")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = plain, &output, &output
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("importing %s: %w: %s", archive, err, strings.TrimSpace(output.String()))
 	}
 	log.Info("Imported images from %s", archive)
 	return nil
+}
+
+// decompress undoes what the name's ending says: ctr reads plain archives only.
+func decompress(name string, file io.Reader) (io.Reader, error) {
+	switch filepath.Ext(name) {
+	case ".zst", ".tzst":
+		return zstd.NewReader(file)
+	case ".gz", ".tgz":
+		return gzip.NewReader(file)
+	}
+	return file, nil
 }

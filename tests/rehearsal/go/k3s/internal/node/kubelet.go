@@ -1,13 +1,17 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"gpunode.example/rehearsal/k3s/internal/kube"
 	"gpunode.example/rehearsal/k3s/internal/log"
 	"gpunode.example/rehearsal/k3s/internal/proc"
 	"gpunode.example/rehearsal/k3s/internal/resolv"
@@ -61,6 +65,28 @@ func (n *Node) StartKubelet() error {
 		Path: n.Bin("kubelet"),
 		Args: Override(args, n.Options.List("kubelet-arg")),
 		Env:  withoutNotify(),
+	})
+}
+
+// WaitKubelet waits until kubelet answers. The node object may still be the one of an earlier run, and says nothing.
+func (n *Node) WaitKubelet(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	const address = "http://127.0.0.1:10248/healthz"
+	return kube.Wait(limit, "kubelet at "+address, 100*time.Millisecond, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("HTTP %d", answer.StatusCode)
+		}
+		return nil
 	})
 }
 

