@@ -11,7 +11,7 @@ from ._runner import Runner
 
 DEFAULT_REGISTRY = "docker.io"
 REFERENCE = re.compile(
-    r"(?P<path>[a-z0-9]+([._-][a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*)"
+    r"(?P<path>[a-z0-9]+([._-][a-z0-9]+)*(:[0-9]+(?=/))?(/[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*)*)"
     r"(:(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?(@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 

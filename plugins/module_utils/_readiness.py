@@ -30,12 +30,19 @@ def _exists(_obj: KubeObject) -> Readiness:
     return Readiness(True, "exists")
 
 
+def is_stale(obj: KubeObject) -> bool:
+    """Whether the status is of an older generation: it says nothing about what was just applied."""
+    wanted, seen = _generations(obj)
+    return seen < wanted
+
+
+def _generations(obj: KubeObject) -> tuple[int, int]:
+    return obj["metadata"].get("generation", 0), obj.get("status", {}).get("observedGeneration", 0)
+
+
 def _lag(obj: KubeObject) -> Readiness | None:
-    """Status of an older generation says nothing about what was just applied."""
-    wanted, seen = obj["metadata"].get("generation", 0), obj.get("status", {}).get("observedGeneration", 0)
-    if seen >= wanted:
-        return None
-    return Readiness(False, f"generation {wanted} not observed yet (status is of {seen})")
+    wanted, seen = _generations(obj)
+    return Readiness(False, f"generation {wanted} not observed yet (status is of {seen})") if is_stale(obj) else None
 
 
 def _deployment(obj: KubeObject) -> Readiness:

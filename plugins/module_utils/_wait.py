@@ -11,7 +11,7 @@ from ._evidence import WORKLOADS, gather
 from ._failures import Baseline, Failure, first_failure, last_sign
 from ._kube import Kube
 from ._objects import Ref
-from ._readiness import Readiness, readiness
+from ._readiness import Readiness, is_stale, readiness
 
 T = TypeVar("T")
 
@@ -81,7 +81,9 @@ def observe(kube: Kube, refs: Sequence[Ref], before: Baseline) -> SetState:
     for ref in refs:
         live = kube.read(ref)
         states[ref] = readiness(live)
-        if live is not None and ref.kind in WORKLOADS and failure is None and not states[ref].ready:
+        # Until the controller has seen the new generation, the Pods to be found are those of the old one.
+        judged = live is not None and ref.kind in WORKLOADS and not states[ref].ready and not is_stale(live)
+        if live is not None and judged and failure is None:
             failure = first_failure(gather(kube, live), before)
     return SetState(states, failure)
 

@@ -83,6 +83,16 @@ static bool ledger_entry(const char *name, char *line, size_t size)
     return true;
 }
 
+static int not_hidden(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int by_process_id(const struct dirent **one, const struct dirent **other)
+{
+    return atoi((*one)->d_name) - atoi((*other)->d_name);
+}
+
 size_t gpu_write_state(char *text, size_t size)
 {
     char value[4096], line[512], version[32];
@@ -102,13 +112,14 @@ size_t gpu_write_state(char *text, size_t size)
             at = append(text, size, at, line);
         }
     }
-    DIR *ledger = opendir(STATE_DIR "/ledger");
-    if (ledger) {
-        for (struct dirent *entry; (entry = readdir(ledger));)
-            if (entry->d_name[0] != '.' && ledger_entry(entry->d_name, line, sizeof line))
-                at = append(text, size, at, line);
-        closedir(ledger);
+    struct dirent **entries = NULL;
+    int count = scandir(STATE_DIR "/ledger", &entries, not_hidden, by_process_id);
+    for (int i = 0; i < count; i++) {
+        if (ledger_entry(entries[i]->d_name, line, sizeof line))
+            at = append(text, size, at, line);
+        free(entries[i]);
     }
+    free(entries);
     return at;
 }
 

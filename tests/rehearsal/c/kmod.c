@@ -175,7 +175,7 @@ static void show_nvidia(const char *version, const char *license)
 
 static void hide_nvidia(void)
 {
-    const char *nodes[] = {"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
+    const char *nodes[] = {"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
     remove_tree(PROC_DRIVER);
     remove_tree(STATE_DIR);
     unlink(PCI_DEVICE "/driver");

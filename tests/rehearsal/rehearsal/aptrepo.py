@@ -69,9 +69,7 @@ def build_package(workshop: Workshop, package: Package, target: Path) -> None:
         for path, content in package.payload.items():
             _lay(tree / path.lstrip("/"), content)
         tree.chmod(0o755)
-        workshop.run(
-            ("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, target), env={"SOURCE_DATE_EPOCH": EPOCH}
-        )
+        workshop.run(("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, target), env={"SOURCE_DATE_EPOCH": EPOCH})
 
 
 def _with_maintainer(control: str) -> str:
@@ -161,8 +159,7 @@ def build_repository(workshop: Workshop, folder: Path, packages: Iterable[Packag
 
 def _release_text(release: Release, folder: Path, files: Sequence[str]) -> str:
     sums = "".join(
-        f" {hashlib.sha256((folder / name).read_bytes()).hexdigest()} {(folder / name).stat().st_size} {name}\n"
-        for name in files
+        f" {hashlib.sha256((folder / name).read_bytes()).hexdigest()} {(folder / name).stat().st_size} {name}\n" for name in files
     )
     return (
         f"Origin: {release.origin}\nLabel: {release.label}\nArchitectures: amd64\n"

@@ -45,9 +45,7 @@ def build_driver_repo(workshop: Workshop, versions: Iterable[DriverVersion] = (D
 def _driver_packages(version: DriverVersion, binaries: Path) -> list[Package]:
     values = {"VERSION": version.driver, "BRANCH": version.branch}
     payloads = _driver_payloads(version, binaries)
-    return [
-        Package(folder, values, payloads.get(folder.name, {})) for folder in sorted((DESCRIPTIONS / "driver").iterdir())
-    ]
+    return [Package(folder, values, payloads.get(folder.name, {})) for folder in sorted((DESCRIPTIONS / "driver").iterdir())]
 
 
 def _driver_payloads(version: DriverVersion, binaries: Path) -> dict[str, dict[str, Payload]]:
@@ -66,9 +64,7 @@ def _driver_payloads(version: DriverVersion, binaries: Path) -> dict[str, dict[s
         "nvidia-persistenced": tool("nvidia-persistenced"),
         # Set-user-id as the real one: any user's first CUDA call may have to make the nodes.
         "nvidia-modprobe": tool("nvidia-modprobe", 0o4755),
-        "nvidia-kernel-open-dkms": {
-            f"{source}/{name}.ko": Payload(binaries / f"{name}.ko") for name in ("nvidia", "nvidia-uvm")
-        },
+        "nvidia-kernel-open-dkms": {f"{source}/{name}.ko": Payload(binaries / f"{name}.ko") for name in ("nvidia", "nvidia-uvm")},
     }
 
 
@@ -95,9 +91,7 @@ def build_toolkit_repo(workshop: Workshop, toolkit_bin: Path) -> Path:
 def _toolkit_packages(workshop: Workshop, toolkit_bin: Path) -> list[Package]:
     values = {"VERSION": TOOLKIT_VERSION}
     payloads = _toolkit_payloads(_toolkit_source(workshop), toolkit_bin)
-    return [
-        Package(folder, values, payloads.get(folder.name, {})) for folder in sorted((DESCRIPTIONS / "toolkit").iterdir())
-    ]
+    return [Package(folder, values, payloads.get(folder.name, {})) for folder in sorted((DESCRIPTIONS / "toolkit").iterdir())]
 
 
 def _toolkit_source(workshop: Workshop) -> Path:
@@ -108,14 +102,19 @@ def _toolkit_source(workshop: Workshop) -> Path:
 
 
 def _toolkit_payloads(source: Path, binaries: Path) -> Mapping[str, Mapping[str, Payload]]:
-    units = source / "deployments" / "systemd"
+    deployments = source / "deployments"
+    units = deployments / "systemd"
+    refresh = "nvidia-cdi-refresh"
+    order = f"{refresh}.service.d/10-container-engines.conf"
     base = {
-        **{f"/usr/bin/{name}": Payload(binaries / name, 0o755) for name in ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook")},
-        **{f"/lib/systemd/system/{name}": Payload(units / name) for name in ("nvidia-cdi-refresh.service", "nvidia-cdi-refresh.path")},
-        "/lib/systemd/system/nvidia-cdi-refresh.service.d/10-container-engines.conf": Payload(units / "10-container-engines.conf"),
-        "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env": Payload(units / "nvidia-cdi-refresh.env"),
-        "/lib/udev/rules.d/99-nvidia-cdi-refresh.rules": Payload(source / "deployments/udev/99-nvidia-cdi-refresh.rules"),
+        f"/lib/systemd/system/{order}": Payload(units / Path(order).name),
+        f"/etc/nvidia-container-toolkit/{refresh}.env": Payload(units / f"{refresh}.env"),
+        f"/lib/udev/rules.d/99-{refresh}.rules": Payload(deployments / "udev" / f"99-{refresh}.rules"),
     }
+    for name in ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook"):
+        base[f"/usr/bin/{name}"] = Payload(binaries / name, 0o755)
+    for name in (f"{refresh}.service", f"{refresh}.path"):
+        base[f"/lib/systemd/system/{name}"] = Payload(units / name)
     hook = "nvidia-container-runtime-hook"
     return {
         "nvidia-container-toolkit-base": base,

@@ -47,6 +47,9 @@ def build_rootfs(workshop: Workshop) -> Path:
 def _make(workshop: Workshop, root: Path) -> None:
     workshop.run(
         (
+            # A mount namespace of its own: a build that is killed leaves no mounts below the cache.
+            "unshare",
+            "--mount",
             "mmdebstrap",
             "--mode=root",
             "--variant=minbase",

@@ -14,7 +14,8 @@ PLUGIN = config.REHEARSAL / "go" / "device-plugin"
 """The Go module whose go.sum pins NVIDIA's NVML header (it is part of go-nvml)."""
 
 GO_NVML = "github.com/NVIDIA/go-nvml"
-CFLAGS = ("-std=c11", "-D_DEFAULT_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-Wno-unused-result")
+WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-Wno-unused-result")
+CFLAGS = ("-std=c11", "-D_DEFAULT_SOURCE", "-O2", *WARNINGS)
 
 _DECLARED = re.compile(r"nvmlReturn_t\s+DECLDIR\s+(nvml\w+)\s*\(")
 _DEFINED = re.compile(r"^nvmlReturn_t (nvml\w+)\(", re.MULTILINE)

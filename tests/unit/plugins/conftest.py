@@ -222,15 +222,13 @@ def load() -> Callable[[str], Any]:
     return read
 
 
-
 @pytest.fixture
 def run_module() -> Callable[..., dict[str, Any]]:
     """Run the body of a module with arguments, and return what it printed."""
 
     def run(body: Callable[..., None], spec: Mapping[str, Any], arguments: Mapping[str, Any], **seams: Any) -> dict[str, Any]:
-        with patch_module_args(dict(arguments)), _printed() as out:
-            with contextlib.suppress(SystemExit):
-                body(AnsibleModule(argument_spec=dict(spec), supports_check_mode=True), **seams)
+        with patch_module_args(dict(arguments)), _printed() as out, contextlib.suppress(SystemExit):
+            body(AnsibleModule(argument_spec=dict(spec), supports_check_mode=True), **seams)
         return json.loads(out.getvalue())
 
     return run

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/NVIDIA/go-nvml/pkg/dl"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"k8s.io/klog/v2"
 )
@@ -40,11 +41,13 @@ func findDevices(config *config) ([]device, error) {
 
 // describePlatform writes the lines by which the real plugin's log is read.
 func describePlatform() {
-	if err := nvml.Extensions().LookupSymbol("nvmlInit_v2"); err != nil {
+	library := dl.New("libnvidia-ml.so.1", dl.RTLD_LAZY)
+	if err := library.Open(); err != nil {
 		klog.Info("Detected platform: unknown")
 		klog.Warning("Unsupported platform detected; defaulting to nvml")
 	} else {
 		klog.Info("Detected platform: nvml")
+		library.Close()
 	}
 	klog.Info("Using device discovery strategy: nvml")
 }

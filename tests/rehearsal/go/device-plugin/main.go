@@ -40,7 +40,7 @@ func main() {
 
 // run serves until a signal ends it.
 func run(options *options) error {
-	klog.Infof("Starting FS watcher for %s", pluginapi.DevicePluginPath)
+	klog.Infof("Starting FS watcher for %s", filepath.Clean(pluginapi.DevicePluginPath))
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("failed to create FS watcher: %w", err)

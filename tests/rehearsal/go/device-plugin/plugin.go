@@ -101,7 +101,7 @@ func (p *plugin) register() error {
 		Endpoint:     path.Base(p.socket),
 		ResourceName: p.resource,
 		Options:      pluginOptions(),
-	})
+	}, grpc.WaitForReady(true)) // its socket appears a moment before it answers
 	return err
 }
 

@@ -56,7 +56,7 @@ func runServer(args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(options, binDir, version)
+	s, err := server.New(options, binDir)
 	if err != nil {
 		return err
 	}

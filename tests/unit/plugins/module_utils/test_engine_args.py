@@ -53,5 +53,5 @@ def test_the_share_of_memory_is_the_flag_or_the_engines_default() -> None:
 
 @pytest.mark.parametrize("value", [0, 1.1, -0.4, "40%", None])
 def test_a_share_that_is_none(value: Any) -> None:
-    with pytest.raises(InvalidInputError, match="more than 0, at most 1"):
+    with pytest.raises(InvalidInputError, match=r"more than 0, at most 1"):
         memory_share({"gpu-memory-utilization": value})

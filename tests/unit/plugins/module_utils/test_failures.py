@@ -178,8 +178,18 @@ def test_the_roll_outs_own_deadline_is_a_failure() -> None:
 
 def test_a_bare_pod_that_failed_and_a_job_that_failed() -> None:
     meta = {"name": "j", "namespace": "default", "uid": "j"}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "status": {"conditions": [{"type": "Failed", "status": "True"}]}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": {"phase": "Failed", "reason": "Evicted", "message": "disk"}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": meta,
+        "status": {"conditions": [{"type": "Failed", "status": "True"}]},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "status": {"phase": "Failed", "reason": "Evicted", "message": "disk"},
+    }
     assert [getattr(first_failure(Evidence(obj)), "seen", "") for obj in (job, pod)] == [
         "condition Failed",
         "phase Failed (Evicted: disk)",

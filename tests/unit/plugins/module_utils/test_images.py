@@ -28,13 +28,13 @@ def test_the_full_name(image: str, full: str) -> None:
 
 @pytest.mark.parametrize("image", ["vllm/vllm-openai", "vllm/vllm-openai:latest"])
 def test_a_name_without_a_fixed_version_is_refused(image: str) -> None:
-    with pytest.raises(InvalidInputError, match="it names no fixed version. Give a tag other than latest, or a digest."):
+    with pytest.raises(InvalidInputError, match=r"it names no fixed version. Give a tag other than latest, or a digest."):
         normalised(image)
 
 
 @pytest.mark.parametrize("image", ["", "UPPER/case:1", "a b:1", "https://docker.io/a:1", "a:1@sha256:12"])
 def test_a_name_that_is_none_is_refused(image: str) -> None:
-    with pytest.raises(InvalidInputError, match="it is not of the form"):
+    with pytest.raises(InvalidInputError, match=r"it is not of the form"):
         normalised(image)
 
 

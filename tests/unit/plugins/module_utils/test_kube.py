@@ -45,7 +45,7 @@ def test_the_message_of_a_status_document_is_read() -> None:
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ApiUnreachableError, match="the kubeconfig cannot be used .* Run the role k3s_server first"):
+    with pytest.raises(ApiUnreachableError, match=r"the kubeconfig cannot be used .* Run the role k3s_server first"):
         _kube.ClusterKube(str(tmp_path / "none.yaml"))
 
 
@@ -57,5 +57,5 @@ def test_a_missing_client_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_server_that_does_not_listen_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG, encoding="utf-8")
-    with pytest.raises(ApiUnreachableError, match="no usable answer .*refused.* See `systemctl status k3s`"):
+    with pytest.raises(ApiUnreachableError, match=r"no usable answer .*refused.* See `systemctl status k3s`"):
         _kube.ClusterKube(str(tmp_path / "config"))

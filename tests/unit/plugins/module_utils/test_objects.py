@@ -40,7 +40,7 @@ def test_what_is_no_object_is_refused_with_its_position(manifest: object, words:
 
 
 def test_an_object_given_twice_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="Service llm/web was given twice"):
+    with pytest.raises(InvalidInputError, match=r"Service llm/web was given twice"):
         complete([SERVICE, SERVICE], "llm", namespaced_by_table)
 
 

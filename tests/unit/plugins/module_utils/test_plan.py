@@ -40,7 +40,7 @@ def test_a_namespace_of_the_set_need_not_exist_to_plan_what_lives_in_it(kube) ->
 
 
 def test_a_namespace_that_nobody_makes_is_an_error(kube) -> None:
-    with pytest.raises(InvalidInputError, match='namespaces "llm" not found. Add Namespace llm to the set, or create it first'):
+    with pytest.raises(InvalidInputError, match=r'namespaces "llm" not found. Add Namespace llm to the set, or create it first'):
         _plan.plan_present(kube, wanted(CONFIG))
 
 
@@ -106,7 +106,7 @@ def test_a_node_is_given_back_not_deleted_and_only_once(kube) -> None:
 
 
 def test_a_node_that_does_not_exist_is_not_made(kube) -> None:
-    with pytest.raises(InvalidInputError, match="Planning Node gpu-1: it does not exist, and it is not made by a manifest"):
+    with pytest.raises(InvalidInputError, match=r"Planning Node gpu-1: it does not exist, and it is not made by a manifest"):
         _plan.plan_present(kube, wanted(NAMESPACE, NODE))
 
 
@@ -132,7 +132,7 @@ def test_a_kind_is_predicted_when_its_definition_is_in_the_set_and_else_refused(
         "metadata": {"name": "monitors.mon.example.com"},
     }
     assert actions(_plan.plan_present(kube, wanted(monitor, definition)))[1] == "create Monitor llm/m"
-    with pytest.raises(InvalidInputError, match="does not know the kind Monitor in mon.example.com/v1"):
+    with pytest.raises(InvalidInputError, match=r"does not know the kind Monitor in mon.example.com/v1"):
         _plan.plan_present(kube, wanted(monitor))
 
 
@@ -153,6 +153,8 @@ def test_without_a_cluster_everything_is_predicted() -> None:
 def test_a_record_that_was_edited_is_named(kube) -> None:
     kube.add(NAMESPACE)
     ref = inventory_ref("web", "llm")
-    kube.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ref.name, "namespace": "llm"}, "data": {"objects": "{"}})
-    with pytest.raises(InvalidInputError, match="Delete ConfigMap llm/web-inventory and run again"):
+    kube.add(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ref.name, "namespace": "llm"}, "data": {"objects": "{"}}
+    )
+    with pytest.raises(InvalidInputError, match=r"Delete ConfigMap llm/web-inventory and run again"):
         _plan.plan_present(kube, wanted(CONFIG))

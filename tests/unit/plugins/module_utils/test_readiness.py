@@ -25,7 +25,9 @@ READY = {"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1, "availabl
         ({}, False, "generation 2 not observed yet (status is of 0)"),
     ],
 )
-def test_a_deployment_is_ready_when_all_its_replicas_are_of_this_generation(status: dict[str, int], ready: bool, seen: str) -> None:
+def test_a_deployment_is_ready_when_all_its_replicas_are_of_this_generation(
+    status: dict[str, int], ready: bool, seen: str
+) -> None:
     state = readiness(deployment(**status))
     assert (state.ready, state.seen) == (ready, seen)
 

@@ -38,7 +38,9 @@ def add_deployment(kube: Any, reason: str = "ContainerCreating") -> Ref:
         annotations = {"deployment.kubernetes.io/revision": revision}
         kube.add({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta(name, "web", annotations=annotations)})
         status = {"name": "c", "image": "img:1", "restartCount": 3, "state": {"waiting": {"reason": reason}}}
-        kube.add({"apiVersion": "v1", "kind": "Pod", "metadata": meta(f"{name}-pod", name), "status": {"containerStatuses": [status]}})
+        kube.add(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": meta(f"{name}-pod", name), "status": {"containerStatuses": [status]}}
+        )
     kube.add({"apiVersion": "v1", "kind": "Pod", "metadata": meta("stranger"), "status": {}})
     return Ref("apps/v1", "Deployment", "web", "llm")
 
@@ -124,3 +126,11 @@ def test_absence_is_waited_for_and_what_is_left_is_named(kube, clock) -> None:
     assert wait_for_absence(kube, [ref], clock, 5).last == [ref]
     clock.on_sleep = lambda: kube.delete(ref)
     assert wait_for_absence(kube, [ref], clock, 5).done
+
+
+def test_pods_of_the_old_generation_are_no_reason_to_stop(kube) -> None:
+    ref = add_deployment(kube, "ErrImageNeverPull")
+    kube.objects[ref]["metadata"]["generation"] = 2
+    state = observe(kube, [ref], NOTHING_BEFORE)
+    assert not state.ready
+    assert state.failure is None

@@ -74,7 +74,7 @@ func New(options *flags.Options, binDir string) (*Agent, error) {
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer a.Group.Stop(15 * time.Second)
+	defer a.Group.Stop()
 	failed := make(chan error, 1)
 	go func() {
 		if err := a.bringUp(ctx); err != nil && ctx.Err() == nil {

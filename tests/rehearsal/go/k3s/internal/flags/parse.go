@@ -15,8 +15,6 @@ type Options struct {
 	values map[string][]string
 	// Warnings are to be logged once logging is set up.
 	Warnings []string
-	// Args is the command line as it was given, for the node's annotation.
-	Args []string
 }
 
 // Parse reads the command line of `k3s server` or `k3s agent`, the environment, and the configuration files.
@@ -25,7 +23,7 @@ func Parse(on Command, args []string, env func(string) string) (*Options, error)
 	if err != nil {
 		return nil, err
 	}
-	options := &Options{values: map[string][]string{}, Args: args}
+	options := &Options{values: map[string][]string{}}
 	for _, flag := range Table {
 		if flag.On&on == 0 {
 			continue

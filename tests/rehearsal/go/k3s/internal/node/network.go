@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"gpunode.example/rehearsal/k3s/internal/kube"
-	"gpunode.example/rehearsal/k3s/internal/log"
-	"gpunode.example/rehearsal/k3s/internal/proc"
 )
 
 // StartNetwork waits for the node's range of Pod addresses, then sets up what stands where k3s has flannel: the CNI
@@ -38,31 +35,6 @@ func (n *Node) StartNetwork(ctx context.Context, client *kube.Client) error {
 		}
 	}
 	return n.startPolicies()
-}
-
-func (n *Node) startProxy() error {
-	if !n.KubeProxy {
-		return nil
-	}
-	args := []string{
-		"--proxy-mode=iptables",
-		"--healthz-bind-address=127.0.0.1",
-		"--kubeconfig=" + n.ProxyConfig,
-		"--cluster-cidr=" + n.ClusterCIDR,
-		"--hostname-override=" + n.Name,
-		// The host's limits are the host's business, and in a container they cannot be written.
-		"--conntrack-max-per-core=0",
-		"--conntrack-min=0",
-		"--conntrack-tcp-timeout-established=0s",
-		"--conntrack-tcp-timeout-close-wait=0s",
-		"--v=" + n.Options.Text("v"),
-	}
-	return n.Group.Start(proc.Child{
-		Name: "kube-proxy",
-		Path: n.Bin("kube-proxy"),
-		Args: Override(args, n.Options.List("kube-proxy-arg")),
-		Env:  withoutNotify(),
-	})
 }
 
 func (n *Node) podCIDR(ctx context.Context, client *kube.Client) (string, error) {
@@ -147,114 +119,4 @@ func (n *Node) writeCNI(podCIDR string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "10-flannel.conflist"), append(raw, '\n'), 0o600)
-}
-
-// startPolicies runs the NetworkPolicy controller that k3s embeds (kube-router) as a process.
-func (n *Node) startPolicies() error {
-	if !n.NetworkPolicy {
-		return nil
-	}
-	return n.Group.Start(proc.Child{
-		Name: "kube-router",
-		Path: n.Bin("kube-router"),
-		Args: []string{
-			"--run-firewall=true",
-			"--run-router=false",
-			"--run-service-proxy=false",
-			"--run-loadbalancer=false",
-			"--kubeconfig=" + n.PolicyConfig,
-			"--hostname-override=" + n.Name,
-			"--service-cluster-ip-range=" + n.ServiceCIDR,
-			"--service-node-port-range=" + n.NodePortRange,
-			"--health-port=0",
-			"--metrics-port=0",
-		},
-		Env: withoutNotify(),
-	})
-}
-
-// Peer is another node with its range of Pod addresses.
-type Peer struct {
-	IP      string
-	PodCIDR string
-}
-
-// Routes keeps a route to every other node's range, like flannel's backend host-gw, until the context ends.
-func (n *Node) Routes(ctx context.Context, client *kube.Client) {
-	known := map[string]string{}
-	for {
-		peers, err := n.peers(ctx, client)
-		if err != nil && ctx.Err() == nil {
-			log.Warn("Failed to list nodes for routes: %v", err)
-		}
-		for _, peer := range peers {
-			if known[peer.PodCIDR] == peer.IP {
-				continue
-			}
-			output, err := exec.Command("ip", "route", "replace", peer.PodCIDR, "via", peer.IP).CombinedOutput()
-			if err != nil {
-				log.Warn("Failed to add a route to %s via %s: %s", peer.PodCIDR, peer.IP, strings.TrimSpace(string(output)))
-				continue
-			}
-			known[peer.PodCIDR] = peer.IP
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(10 * time.Second):
-		}
-	}
-}
-
-func (n *Node) peers(ctx context.Context, client *kube.Client) ([]Peer, error) {
-	nodes, err := ListNodes(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	var peers []Peer
-	for _, node := range nodes {
-		if node.Name != n.Name && node.PodCIDR != "" && net.ParseIP(node.IP) != nil {
-			peers = append(peers, Peer{node.IP, node.PodCIDR})
-		}
-	}
-	return peers, nil
-}
-
-// Listed is what is needed of a node in a list.
-type Listed struct {
-	Name, IP, PodCIDR string
-}
-
-// ListNodes returns the cluster's nodes.
-func ListNodes(ctx context.Context, client *kube.Client) ([]Listed, error) {
-	var list struct {
-		Items []struct {
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-			Spec struct {
-				PodCIDR string `json:"podCIDR"`
-			} `json:"spec"`
-			Status struct {
-				Addresses []struct {
-					Type    string `json:"type"`
-					Address string `json:"address"`
-				} `json:"addresses"`
-			} `json:"status"`
-		} `json:"items"`
-	}
-	if err := client.Get(ctx, "/api/v1/nodes", &list); err != nil {
-		return nil, err
-	}
-	var nodes []Listed
-	for _, item := range list.Items {
-		node := Listed{Name: item.Metadata.Name, PodCIDR: item.Spec.PodCIDR}
-		for _, address := range item.Status.Addresses {
-			if address.Type == "InternalIP" {
-				node.IP = address.Address
-			}
-		}
-		nodes = append(nodes, node)
-	}
-	return nodes, nil
 }

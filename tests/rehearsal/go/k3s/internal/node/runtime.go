@@ -90,7 +90,7 @@ func (n *Node) runtimeConfig(folder string) (containerd.Config, error) {
 	}
 	sort.Strings(handlers)
 	for _, handler := range handlers {
-		log.Info("Found container runtime %s at %s", handler, config.ExtraRuntimes[handler].BinaryName)
+		log.Info("Found %s container runtime at %s", handler, config.ExtraRuntimes[handler].BinaryName)
 	}
 	return config, nil
 }

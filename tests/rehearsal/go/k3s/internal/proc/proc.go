@@ -4,7 +4,6 @@ package proc
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -96,38 +95,45 @@ func (g *Group) report(m *member, err error) {
 	}
 }
 
-// Stop ends the children, last started first: all that talk to the API server at once, then it, then what it needs.
-// A child that does not end within the limit is killed.
-func (g *Group) Stop(limit time.Duration) {
+// patience is how long a child may take to end before it is killed. The API server would wait a minute for watches
+// of other nodes; its data is safe in etcd, which gets the time that it needs.
+var patience = map[string]time.Duration{"kube-apiserver": 2 * time.Second, "etcd": 15 * time.Second}
+
+// Stop ends the children: all that talk to the API server at once, then it, and last what it needs.
+func (g *Group) Stop() {
 	g.mu.Lock()
 	g.stopping = true
 	members := g.running
 	g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	base := map[string]bool{"etcd": true, "containerd": true, "kube-apiserver": true}
-	var above []*member
+	var stages [3][]*member
 	for _, m := range members {
-		if !base[m.name] {
-			above = append(above, m)
+		switch m.name {
+		case "etcd", "containerd":
+			stages[2] = append(stages[2], m)
+		case "kube-apiserver":
+			stages[1] = append(stages[1], m)
+		default:
+			stages[0] = append(stages[0], m)
 		}
 	}
-	end(ctx, above)
-	for i := len(members) - 1; i >= 0; i-- {
-		if base[members[i].name] {
-			end(ctx, members[i:i+1])
-		}
+	for _, stage := range stages {
+		end(stage)
 	}
 }
 
-func end(ctx context.Context, members []*member) {
+func end(members []*member) {
 	for _, m := range members {
 		m.cmd.Process.Signal(syscall.SIGTERM)
 	}
+	begun := time.Now()
 	for _, m := range members {
+		limit := 5 * time.Second
+		if own, ok := patience[m.name]; ok {
+			limit = own
+		}
 		select {
 		case <-m.done:
-		case <-ctx.Done():
+		case <-time.After(limit - time.Since(begun)):
 			m.cmd.Process.Kill()
 			<-m.done
 		}

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"gpunode.example/rehearsal/k3s/internal/deploy"
 	"gpunode.example/rehearsal/k3s/internal/flags"
@@ -24,8 +24,7 @@ import (
 // Server is a running server with its node.
 type Server struct {
 	node.Node
-	Version string
-	client  *kube.Client
+	client *kube.Client
 }
 
 func (s *Server) dir(parts ...string) string {
@@ -38,7 +37,7 @@ func (s *Server) local() string {
 }
 
 // New reads the options into a server; nothing is written yet.
-func New(options *flags.Options, binDir, version string) (*Server, error) {
+func New(options *flags.Options, binDir string) (*Server, error) {
 	if options.Text("server") != "" {
 		return nil, errors.New("joining a second server is not supported by the rehearsal's stand-in for k3s: agents can join (`k3s agent`)")
 	}
@@ -50,7 +49,7 @@ func New(options *flags.Options, binDir, version string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Version: version}
+	s := &Server{}
 	s.Node = node.Node{
 		Name:          name,
 		IP:            ip,
@@ -87,7 +86,7 @@ func registry(options *flags.Options) string {
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer s.Group.Stop(15 * time.Second)
+	defer s.Group.Stop()
 	failed := make(chan error, 1)
 	go func() {
 		if err := s.bringUp(ctx); err != nil && ctx.Err() == nil {
@@ -108,6 +107,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) bringUp(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
+		return err
+	}
+	if err := s.restore(); err != nil {
 		return err
 	}
 	runtime := make(chan error, 1)
@@ -144,8 +146,21 @@ func (s *Server) bringUp(ctx context.Context) error {
 	return nil
 }
 
+// checkPort says at once what would otherwise be found late, and in the API server's words.
+func (s *Server) checkPort() error {
+	address := net.JoinHostPort(s.Options.Text("bind-address"), s.Options.Text("https-listen-port"))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("starting kubernetes: preparing server: init cluster datastore and https: %w", err)
+	}
+	return listener.Close()
+}
+
 // prepare writes the files that the components read.
 func (s *Server) prepare() error {
+	if err := s.checkPort(); err != nil {
+		return err
+	}
 	for _, folder := range []string{s.dir("tls"), s.dir("cred"), s.dir("manifests"), s.Agent("etc"), s.Agent("images")} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
