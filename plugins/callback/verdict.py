@@ -63,4 +63,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         kept = self._checks.setdefault(result.host.get_name(), {})
         for check in checks:
             if isinstance(check, dict) and {"name", "object", "verdict"} <= check.keys():
-                kept[(check["name"], check["object"])] = check
+                # The order is that of the last time.
+                kept.pop((check["name"], check["object"]), None)
+                kept[check["name"], check["object"]] = check

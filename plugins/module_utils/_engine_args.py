@@ -64,3 +64,28 @@ def memory_share(args: Mapping[str, Any]) -> float:
     raise InvalidInputError(
         "Reading gpu-memory-utilization", f"it is {value!r}", "Give a share of the GPU's memory: more than 0, at most 1."
     )
+
+
+def problems(args: Mapping[str, Any], model: str, replicas: int, elsewhere: float) -> list[str]:
+    """Everything in an engine's settings that cannot work, as sentences; empty when nothing is wrong.
+
+    :param replicas: number of engines with these arguments on the same GPU
+    :param elsewhere: share of the GPU's memory that is promised to others
+    """
+    found: list[str] = []
+    try:
+        command_line(model, args)
+    except InvalidInputError as error:
+        found.append(str(error))
+    try:
+        share = memory_share(args)
+    except InvalidInputError as error:
+        return [*found, str(error)]
+    total = round(share * replicas + elsewhere, 6)
+    if total > 1:
+        found.append(
+            f"GPU memory: gpu-memory-utilization {share:g} times {replicas} replicas plus {elsewhere:g} elsewhere is {total:g} "
+            "of the GPU's memory, more than all of it. Lower vllm_server_args['gpu-memory-utilization'] or vllm_server_replicas: "
+            "time-slicing does not divide memory."
+        )
+    return found

@@ -35,6 +35,15 @@ def normalised(image: str) -> str:
     return f"{DEFAULT_REGISTRY}/{image}"
 
 
+def problems(image: str) -> list[str]:
+    """What is wrong with an image's name, as sentences; empty when nothing is."""
+    try:
+        normalised(image)
+    except InvalidInputError as error:
+        return [str(error)]
+    return []
+
+
 @dataclass(frozen=True)
 class Containerd:
     """The images of the node's containerd.

@@ -69,13 +69,19 @@ def predict(wanted: ManifestSet) -> list[Step]:
     return [Step(ref, Action.UPDATE if is_kept(ref) else Action.CREATE, {}, comparable(obj), obj) for ref, obj in refs]
 
 
-def plan_present(kube: Kube, wanted: ManifestSet) -> list[Step]:
+def plan_present(kube: Kube, wanted: ManifestSet, *, predict_absent_namespaces: bool = False) -> list[Step]:
     """What applying the set would do, asked from the API server by dry run.
 
+    :param predict_absent_namespaces: take it that somebody else makes a namespace that is missing: right in check mode, where
+        whoever would make it only said so too
     :raises RefusedError: when the server would not accept an object
+    :raises InvalidInputError: when the set needs something that neither exists nor is part of it
     """
     refs = [Ref.of(obj) for obj in wanted.objects]
-    steps = [_plan_object(kube, obj, wanted, new_parents(refs)) for obj in wanted.objects]
+    parents = new_parents(refs)
+    if predict_absent_namespaces:
+        parents |= {ref.namespace for ref in refs if ref.namespace}
+    steps = [_plan_object(kube, obj, wanted, parents) for obj in wanted.objects]
     if not wanted.prune:
         return steps
     kept = set(refs)

@@ -18,6 +18,7 @@ CLUSTER_DOMAIN = "cluster.local"
 GROUPS = ("node", "endpoints", "dns")
 QUESTION = "Say hello."
 COMPLETION_TOKENS = 16
+SHOWN_LENGTH = 40
 
 
 @dataclass(frozen=True)
@@ -217,9 +218,9 @@ def completion_text(answer: Answer) -> str:
     return str(((choices or [{}])[0].get("message") or {}).get("content") or "")
 
 
-def _one_line(text: str, limit: int = 80) -> str:
+def _one_line(text: str) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return line if len(line) <= SHOWN_LENGTH else line[: SHOWN_LENGTH - 1] + "…"
 
 
 # --- endpoints

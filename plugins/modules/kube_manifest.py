@@ -58,7 +58,9 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Asks the API server what it would store, and changes nothing. Without an API server all is predicted as created.
+    description:
+      - Asks the API server what it would store, and changes nothing.
+      - What lives in a namespace that does not exist yet, and everything without an API server, is predicted as created.
   diff_mode:
     support: full
     description: Shows each object that changes; the values of Secrets are hidden.

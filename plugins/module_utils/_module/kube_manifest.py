@@ -54,7 +54,7 @@ def _run(module: AnsibleModule, connect: Callable[[str], Kube], clock: Clock) ->
         return _result([] if absent else predict(wanted), {})
 
     wanted = _wanted(params, kube.namespaced)
-    steps = plan_absent(kube, wanted) if absent else plan_present(kube, wanted)
+    steps = plan_absent(kube, wanted) if absent else plan_present(kube, wanted, predict_absent_namespaces=module.check_mode)
     if module.check_mode:
         return _result(steps, {})
     if absent:

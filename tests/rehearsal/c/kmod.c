@@ -281,43 +281,79 @@ static void link_real_modules(void)
     closedir(folder);
 }
 
+/* Is this a group of one-letter options? Letters after -C, -d and -S are a value. */
+static bool letters(const char *word)
+{
+    return word[0] == '-' && word[1] != '-' && word[1] != '\0' && !strchr("CdS", word[1]);
+}
+
+/* Is an option given, alone ("-r", "--remove") or among other letters ("-rq")? */
+static bool given(int count, char **words, char letter, const char *name)
+{
+    for (int i = 1; i < count; i++) {
+        if (strcmp(words[i], name) == 0 || (letters(words[i]) && strchr(words[i], letter)))
+            return true;
+    }
+    return false;
+}
+
+static int run_real(char *name, char **words)
+{
+    words[0] = name;
+    int code = run_kmod(words, NULL, 0);
+    link_real_modules();
+    return code;
+}
+
 /* modprobe -r takes what hangs on a module (uvm is a soft dependency) and what is then unused: all of NVIDIA's or nothing. */
 static int remove_modules(int count, char **words)
 {
-    int code = 0;
+    bool simulated = false;
+    int kept = 1;
     for (int i = 1; i < count; i++) {
-        char name[128], *real[] = {"modprobe", "-r", words[i], NULL};
-        if (words[i][0] == '-')
-            continue;
+        char name[128];
         module_name(words[i], name, sizeof name);
-        if (!is_nvidia(name)) {
-            code = run_kmod(real, NULL, 0) ? 1 : code;
-            continue;
-        }
-        if (loaded("nvidia_uvm"))
-            unload("nvidia_uvm");
-        if (loaded("nvidia"))
-            unload("nvidia");
+        if (words[i][0] != '-' && is_nvidia(name))
+            simulated = true;
+        else
+            words[kept++] = words[i];
     }
-    return code;
+    bool others = false;
+    for (int i = 1; i < kept; i++)
+        others = others || words[i][0] != '-';
+    words[kept] = NULL;
+    if (simulated && loaded("nvidia_uvm"))
+        unload("nvidia_uvm");
+    if (simulated && loaded("nvidia"))
+        unload("nvidia");
+    return others || !simulated ? run_real("modprobe", words) : 0;
+}
+
+/* What the real tool would hand to the kernel, one "insmod <file>" a line, in order; false when it would refuse. */
+static bool dry_run(int count, char **words, char *plan, size_t size)
+{
+    char *arguments[MAX_ARGUMENTS + 3];
+    int at = 0;
+    arguments[at++] = "modprobe";
+    arguments[at++] = "-nv";
+    for (int i = 1; i < count && i < MAX_ARGUMENTS; i++) {
+        /* A quiet dry run would print nothing. */
+        char *word = strdup(words[i]), *quiet;
+        while (letters(word) && (quiet = strchr(word, 'q')))
+            memmove(quiet, quiet + 1, strlen(quiet));
+        if (strcmp(word, "-") != 0 && strcmp(word, "--quiet") != 0)
+            arguments[at++] = word;
+    }
+    arguments[at] = NULL;
+    return run_kmod(arguments, plan, size) == 0;
 }
 
 static int insert_modules(int count, char **words)
 {
-    char plan[65536], *arguments[MAX_ARGUMENTS + 3], *rest = NULL;
+    char plan[65536], *rest = NULL;
     bool simulated = false;
-    int at = 0, code = 0;
-    if (count > MAX_ARGUMENTS) {
-        fprintf(stderr, "modprobe: more than %d arguments\n", MAX_ARGUMENTS);
-        return 1;
-    }
-    /* A dry run of the real tool says which files would go into the kernel, in which order. */
-    arguments[at++] = "modprobe";
-    arguments[at++] = "-nv";
-    for (int i = 1; i < count; i++)
-        arguments[at++] = words[i];
-    arguments[at] = NULL;
-    if (run_kmod(arguments, plan, sizeof plan) == 0) {
+    int code = 0;
+    if (dry_run(count, words, plan, sizeof plan)) {
         char *copy = strdup(plan);
         for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
             char name[128], *space = strchr(line, ' ');
@@ -328,16 +364,8 @@ static int insert_modules(int count, char **words)
         }
         free(copy);
     }
-    for (int i = 1; i < count; i++)
-        if (strcmp(words[i], "-n") == 0 || strcmp(words[i], "--dry-run") == 0 || strcmp(words[i], "--show") == 0 ||
-            strcmp(words[i], "-D") == 0 || strcmp(words[i], "--show-depends") == 0)
-            simulated = false;
-    if (!simulated) {
-        words[0] = "modprobe";
-        code = run_kmod(words, NULL, 0);
-        link_real_modules();
-        return code;
-    }
+    if (!simulated)
+        return run_real("modprobe", words);
     for (char *line = strtok_r(plan, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char name[128], *space = strchr(line, ' ');
         if (!space)
@@ -356,10 +384,12 @@ static int insert_modules(int count, char **words)
 
 static int modprobe(int count, char **words)
 {
-    for (int i = 1; i < count; i++)
-        if (strcmp(words[i], "-r") == 0 || strcmp(words[i], "--remove") == 0)
-            return remove_modules(count, words);
-    return insert_modules(count, words);
+    bool only_shown = given(count, words, 'n', "--dry-run") || given(count, words, 'n', "--show") ||
+                      given(count, words, 'D', "--show-depends") || given(count, words, 'R', "--resolve-alias") ||
+                      given(count, words, 'c', "--showconfig");
+    if (only_shown)
+        return run_real("modprobe", words);
+    return given(count, words, 'r', "--remove") ? remove_modules(count, words) : insert_modules(count, words);
 }
 
 static int rmmod(int count, char **words)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .workshop import Workshop
+from .workshop import RehearsalError, Workshop
 
 MAINTAINER = "gpunode rehearsal <rehearsal@gpunode.example>"
 EPOCH = "1764547200"
@@ -113,22 +113,37 @@ def signing_key(workshop: Workshop, owner: str) -> SigningKey:
     """
     home = workshop.root / "keys" / owner
     with workshop.locked("keys"), _gpg(workshop, home) as gpg:
-        identity = f"gpunode rehearsal stand-in for {owner}"
-        if not (home / "pubring.kbx").is_file():
+        fingerprint = _fingerprint(workshop, gpg)
+        if fingerprint is None:
+            identity = f"gpunode rehearsal stand-in for {owner}"
             workshop.run((*gpg, "--passphrase", "", "--quick-generate-key", identity, "rsa3072", "sign", "never"))
-        listing = workshop.run((*gpg, "--with-colons", "--list-keys"))
-        fingerprint = next(line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr:"))
+            fingerprint = _fingerprint(workshop, gpg)
+        if fingerprint is None:
+            raise RehearsalError(f"gpg made no key in {home}; remove that folder and start again. See {workshop.log_path}")
         return SigningKey(home, fingerprint, workshop.run((*gpg, "--armor", "--export", fingerprint)))
+
+
+def _fingerprint(workshop: Workshop, gpg: Sequence[str]) -> str | None:
+    """Fingerprint of the one key in a home folder, None when there is none yet."""
+    listing = workshop.run((*gpg, "--with-colons", "--list-secret-keys"))
+    return next((line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr:")), None)
 
 
 @contextmanager
 def _gpg(workshop: Workshop, home: Path) -> Iterator[tuple[str, ...]]:
-    """GnuPG's command line for a home folder; its agent is ended afterwards, or it would stay for ever."""
+    """GnuPG's command line for a home folder.
+
+    Its agent is ended afterwards, or it would stay for ever. The home goes by a short name: the agent's socket lies in it, and
+    a socket's path has at most 107 characters.
+    """
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        yield ("gpg", "--homedir", str(home), "--batch", "--yes", "--no-tty", "--quiet", "--pinentry-mode", "loopback")
-    finally:
-        workshop.run(("gpgconf", "--homedir", home, "--kill", "gpg-agent"))
+    with tempfile.TemporaryDirectory(prefix="gpunode-gpg-") as scratch:
+        short = Path(scratch) / "home"
+        short.symlink_to(home)
+        try:
+            yield ("gpg", "--homedir", str(short), "--batch", "--yes", "--no-tty", "--quiet", "--pinentry-mode", "loopback")
+        finally:
+            workshop.run(("gpgconf", "--homedir", short, "--kill", "gpg-agent"))
 
 
 @dataclass(frozen=True)

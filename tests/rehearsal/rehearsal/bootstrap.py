@@ -130,7 +130,7 @@ def find_problems(needs_node: bool) -> list[Problem]:
             )
         )
     root = config.cache_root()
-    warm = any((root / "artifacts").glob("vllm-image-*")) and any((root / "artifacts").glob("part-kubernetes-*"))
+    warm = any((root / "artifacts").glob("image-vllm-*")) and any((root / "artifacts").glob("part-kubernetes-*"))
     need = WARM_DISK_GB if warm else COLD_DISK_GB
     if free_gb(root) < need:
         problems.append(

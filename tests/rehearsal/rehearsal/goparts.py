@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rehearsal.config import K3S_VERSION, REHEARSAL
-from rehearsal.workshop import CommandError, RehearsalError, Workshop
+from rehearsal.workshop import CommandError, RehearsalError, Workshop, digest
 
 GO_MODULES = REHEARSAL / "go"
 
@@ -147,7 +148,7 @@ PARTS: tuple[GoPart, ...] = (
     GoPart(
         name="coredns",
         upstream="github.com/coredns/coredns",
-        commands={"coredns": "github.com/coredns/coredns"},
+        commands={"coredns": "."},
     ),
     GoPart(
         name="kubernetes",
@@ -208,8 +209,9 @@ def build_arguments(part: GoPart, package: str, output: Path) -> list[str]:
     if part.extldflags:
         linker.append(f"'-extldflags={' '.join(part.extldflags)}'")
     # -buildvcs=false: the same sources give the same program, whatever commit the checkout is at.
+    # -dwarf=false: the linker would strip it anyway; not making it saves a tenth of the time and a quarter of Go's cache.
     argv = ["nice", "-n", "5", "go", "build", "-p", str(PARALLEL_COMPILES), "-trimpath", "-buildvcs=false"]
-    argv += [f"-ldflags={' '.join(linker)}"]
+    argv += ["-gcflags=all=-dwarf=false", f"-ldflags={' '.join(linker)}"]
     if part.tags:
         argv.append(f"-tags={','.join(part.tags)}")
     return [*argv, "-o", str(output), package]
@@ -250,6 +252,25 @@ def go_version(workshop: Workshop) -> str:
     return workshop.run(["go", "env", "GOVERSION", "GOARCH"], cwd=GO_MODULES).replace("\n", " ").strip()
 
 
+def _key(workshop: Workshop, part: GoPart) -> tuple[list[Path], list[str]]:
+    """Sources and strings that decide whether a part is built again."""
+    return [part.module], [repr(part), go_version(workshop)]
+
+
+def fetch_all(workshop: Workshop) -> None:
+    """Download the modules of every part that is yet to be built, so that no compiler waits for the network.
+
+    Meant to run beside the builds. What cannot be fetched is left to the build, which says why.
+    """
+    for part in PARTS:
+        sources, extra = _key(workshop, part)
+        if (workshop.root / "artifacts" / f"part-{part.name}-{digest(sources, extra)}").is_dir():
+            continue
+        argv = ["go", "list", "-deps", *([f"-tags={','.join(part.tags)}"] if part.tags else []), *part.commands.values()]
+        with suppress(CommandError):
+            workshop.run(argv, cwd=part.module, env=_environment(part))
+
+
 def build_part(workshop: Workshop, name: str) -> Path:
     """Build one part, unless the same sources were built by the same Go before.
 
@@ -257,11 +278,9 @@ def build_part(workshop: Workshop, name: str) -> Path:
     :raises RehearsalError: when the part is not known or does not build
     """
     part = find_part(name)
+    sources, extra = _key(workshop, part)
     return workshop.artifact(
-        f"part-{part.name}",
-        lambda folder: _build_into(workshop, part, folder),
-        sources=[part.module],
-        extra=[repr(part), go_version(workshop)],
+        f"part-{part.name}", lambda folder: _build_into(workshop, part, folder), sources=sources, extra=extra
     )
 
 

@@ -42,7 +42,7 @@ def test_warm_cache_needs_less_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("GPUNODE_CACHE", str(tmp_path))
     monkeypatch.setattr(bootstrap, "free_gb", lambda path: 20.0)
     cold = [problem.seen for problem in bootstrap.find_problems(needs_node=True) if "GB free" in problem.seen]
-    for name in ("vllm-image-0123456789ab", "part-kubernetes-0123456789ab"):
+    for name in ("image-vllm-0123456789ab", "part-kubernetes-0123456789ab"):
         (tmp_path / "artifacts" / name).mkdir(parents=True)
     warm = [problem.seen for problem in bootstrap.find_problems(needs_node=True) if "GB free" in problem.seen]
     assert len(cold) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.gpunode.serving.plugins.module_utils._engine_args import command_line, memory_share
+from ansible_collections.gpunode.serving.plugins.module_utils._engine_args import command_line, memory_share, problems
 from ansible_collections.gpunode.serving.plugins.module_utils._errors import InvalidInputError
 
 
@@ -55,3 +55,29 @@ def test_the_share_of_memory_is_the_flag_or_the_engines_default() -> None:
 def test_a_share_that_is_none(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"more than 0, at most 1"):
         memory_share({"gpu-memory-utilization": value})
+
+
+@pytest.mark.parametrize(
+    ("share", "replicas", "elsewhere", "words"),
+    [
+        ("0.40", 1, 0.0, []),
+        ("0.22", 4, 0.12, []),
+        (
+            "0.40",
+            3,
+            0.0,
+            ["gpu-memory-utilization 0.4 times 3 replicas plus 0 elsewhere is 1.2 of the GPU's memory"],
+        ),
+        ("0.40", 1, 0.7, ["plus 0.7 elsewhere is 1.1 of the GPU's memory"]),
+        ("1.4", 1, 0.0, ["it is '1.4'. Give a share of the GPU's memory: more than 0, at most 1."]),
+    ],
+)
+def test_shares_that_do_not_add_up_are_named(share: str, replicas: int, elsewhere: float, words: list[str]) -> None:
+    found = problems({"gpu-memory-utilization": share}, "m", replicas, elsewhere)
+    assert len(found) == len(words)
+    assert all(word in sentence for word, sentence in zip(words, found, strict=True))
+
+
+def test_without_the_flag_the_engines_default_counts_and_all_problems_are_named() -> None:
+    found = problems({"max_model_len": 1}, "m", 2, 0.0)
+    assert [sentence.split(":")[0] for sentence in found] == ["Writing the engine's argument 'max_model_len'", "GPU memory"]

@@ -44,6 +44,11 @@ def test_a_namespace_that_nobody_makes_is_an_error(kube) -> None:
         _plan.plan_present(kube, wanted(CONFIG))
 
 
+def test_in_check_mode_a_missing_namespace_is_taken_as_made_by_others(kube) -> None:
+    steps = _plan.plan_present(kube, wanted(CONFIG), predict_absent_namespaces=True)
+    assert actions(steps) == ["create ConfigMap llm/a"]
+
+
 def test_the_second_run_changes_nothing(kube) -> None:
     target = wanted(NAMESPACE, CONFIG)
     assert actions(apply(kube, target)) == ["create Namespace llm", "create ConfigMap llm/a"]

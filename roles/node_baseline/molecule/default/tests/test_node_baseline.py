@@ -6,7 +6,7 @@ import json
 def test_the_interpreter_has_the_locked_packages(host):
     listed = host.run(
         "/opt/gpunode/venv/bin/python -c 'import importlib.metadata as m, json;"
-        " print(json.dumps({d.name.lower(): d.version for d in m.distributions()}))'"
+        " print(json.dumps({d.name.lower().replace(chr(95), chr(45)): d.version for d in m.distributions()}))'"
     )
     assert listed.rc == 0, listed.stderr
     installed = json.loads(listed.stdout)

@@ -8,11 +8,10 @@ PACKAGES = ["nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvi
 def test_k3s_will_find_the_runtime(host):
     # k3s looks on the PATH of its service when it starts.
     assert host.file("/usr/bin/nvidia-container-runtime").mode & 0o111
-    assert host.run("/usr/bin/nvidia-container-runtime --version").rc == 0
 
 
 def test_the_toolkit_can_describe_the_gpu(host):
-    described = host.run("nvidia-ctk cdi generate --output=-")
+    described = host.run("nvidia-ctk --quiet cdi generate")
     assert described.rc == 0, described.stderr
     assert "/dev/nvidia0" in described.stdout
 

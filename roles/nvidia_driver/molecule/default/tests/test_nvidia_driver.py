@@ -51,7 +51,8 @@ def test_the_persistence_daemon_comes_back_at_the_next_boot(host):
 
 
 def test_nouveau_is_kept_away(host):
-    assert "blacklist nouveau" in host.check_output("modprobe --showconfig")
+    assert host.file("/etc/modprobe.d/nvidia-driver-nouveau.conf").contains("^blacklist nouveau$")
+    assert not host.file("/sys/module/nouveau").exists
 
 
 def test_the_repositorys_key_counts_for_that_repository_only(host):

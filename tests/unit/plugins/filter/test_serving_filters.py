@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from ansible_collections.gpunode.serving.plugins.filter.engine import FilterModule
+from ansible_collections.gpunode.serving.plugins.filter.serving import FilterModule
 
 FILTERS = FilterModule().filters()
 
@@ -12,7 +12,8 @@ FILTERS = FilterModule().filters()
 def test_filters_give_what_the_library_gives() -> None:
     assert FILTERS["engine_command_line"]("m", {"max-model-len": 4096}) == ["m", "--max-model-len", "4096"]
     assert FILTERS["plugin_time_slicing"](1, rename=True, refuse_more_than_one=True) == {}
-    assert FILTERS["image_name"]("busybox:1") == "docker.io/library/busybox:1"
+    assert FILTERS["image_problems"]("busybox:1") == []
+    assert "it names no fixed version" in FILTERS["image_problems"]("busybox")[0]
 
 
 def test_an_error_keeps_its_sentence() -> None:

@@ -1,4 +1,4 @@
-"""Filters of the role vllm_server."""
+"""Filters of the roles nvidia_device_plugin and vllm_server."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ..module_utils._engine_args import command_line, memory_share
+from ..module_utils import _engine_args, _images, _plugin_config
 from ..module_utils._errors import LibraryError
-from ..module_utils._images import normalised
-from ..module_utils._plugin_config import problems, time_slicing
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,10 +29,10 @@ class FilterModule:
     def filters(self) -> Mapping[str, Callable[..., Any]]:
         """Filters by name."""
         functions: dict[str, Callable[..., Any]] = {
-            "engine_command_line": command_line,
-            "engine_memory_share": memory_share,
-            "image_name": normalised,
-            "plugin_config_problems": problems,
-            "plugin_time_slicing": time_slicing,
+            "engine_command_line": _engine_args.command_line,
+            "engine_problems": _engine_args.problems,
+            "image_problems": _images.problems,
+            "plugin_config_problems": _plugin_config.problems,
+            "plugin_time_slicing": _plugin_config.time_slicing,
         }
         return {name: _plain(function) for name, function in functions.items()}
