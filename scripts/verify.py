@@ -27,7 +27,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line, read."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="Exit code 0: pass, 1: fail, 2: cannot tell. Away from the node the endpoints cannot be asked: --only node dns.",
+        epilog="Exit code 0: pass, 1: fail, 2: cannot tell. Endpoints can be asked on the node only; elsewhere: --only node dns.",
     )
     parser.add_argument("--kubeconfig", default="/etc/rancher/k3s/k3s.yaml", help="kubeconfig file (%(default)s)")
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="groups of checks to make (all)")

@@ -200,6 +200,9 @@ class ClusterKube:
 
     @staticmethod
     def _refusal(attempted: str, error: Any) -> LibraryError:
+        if not error.status:
+            # The client reports a failed TLS handshake as an answer with status 0.
+            return ClusterKube._silence(attempted, RuntimeError(" ".join(str(error.reason).split())))
         return refusal(attempted, int(error.status or 0), status_message(error.body, str(error.reason)))
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -159,26 +160,26 @@ def allocatable(node: KubeObject, resource: str) -> int | None:
 # --- answers
 
 
-Judge = Callable[[str, Answer, str], Check]
+Judge = Callable[[str, Answer, Target], Check]
 
 
-def judge_health(where: str, answer: Answer, _model: str) -> Check:
+def judge_health(where: str, answer: Answer, target: Target) -> Check:
     """``/health`` says whether the engine process lives; whether it answers is the completion's business."""
-    return _judge_answer("health", where, answer, "HTTP 200", lambda: (answer.status == 200, f"HTTP {answer.status}"))
+    return _judge_answer("health", where, answer, target, "HTTP 200", lambda: (answer.status == 200, f"HTTP {answer.status}"))
 
 
-def judge_models(where: str, answer: Answer, model: str) -> Check:
+def judge_models(where: str, answer: Answer, target: Target) -> Check:
     """``/v1/models`` lists the model under the name that clients use."""
 
     def look() -> tuple[bool, str]:
         data = answer.data()
         served = [str(entry.get("id")) for entry in data.get("data") or []] if isinstance(data, dict) else []
-        return model in served, f"HTTP {answer.status}, {', '.join(served) or 'no model'}"
+        return target.model in served, f"HTTP {answer.status}, {', '.join(served) or 'no model'}"
 
-    return _judge_answer("models", where, answer, f"model {model}", look)
+    return _judge_answer("models", where, answer, target, f"model {target.model}", look)
 
 
-def judge_chat(where: str, answer: Answer, _model: str) -> Check:
+def judge_chat(where: str, answer: Answer, target: Target) -> Check:
     """A completion with at least one token; which words come is the model's business."""
 
     def look() -> tuple[bool, str]:
@@ -187,21 +188,23 @@ def judge_chat(where: str, answer: Answer, _model: str) -> Check:
             return True, f"{tokens} tokens in {answer.seconds:.2f} s: {_one_line(completion_text(answer))!r}"
         return False, f"HTTP {answer.status}, {_one_line(answer.body) or 'empty body'}"
 
-    return _judge_answer("chat completion", where, answer, "HTTP 200 and at least 1 token", look)
+    return _judge_answer("chat completion", where, answer, target, "HTTP 200 and at least 1 token", look)
 
 
 JUDGES: dict[str, Judge] = {"health": judge_health, "models": judge_models, "chat completion": judge_chat}
 
 
-def _judge_answer(name: str, where: str, answer: Answer, expected: str, look: Callable[[], tuple[bool, str]]) -> Check:
-    remedy = "See the engine's log: `kubectl -n NAMESPACE logs deploy/NAME`."
+def _judge_answer(
+    name: str, where: str, answer: Answer, target: Target, expected: str, look: Callable[[], tuple[bool, str]]
+) -> Check:
+    remedy = f"See the engine's log: `kubectl -n {target.namespace} get pods`, then `logs`."
     if answer.status:
         good, seen = look()
         return Check.judged(name, where, good and answer.status == 200, seen=seen, expected=expected, remedy=remedy)
     if answer.refused:
         seen = f"connection refused ({_one_line(answer.body)})"
         return Check.judged(name, where, False, seen=seen, expected=expected, remedy=remedy)
-    remedy = "Run this on the node, or see whether Pod addresses can be reached from here."
+    remedy = "See the Pod network (`journalctl -u k3s`) and NetworkPolicies of the namespace."
     return Check.open(name, where, seen=f"no answer ({_one_line(answer.body)})", expected=expected, remedy=remedy)
 
 
@@ -226,8 +229,11 @@ def _one_line(text: str) -> str:
 # --- endpoints
 
 
-def check_endpoints(kube: Kube, http: Http, target: Target) -> Findings:
-    """Ask every ready address behind the Service, each by itself."""
+def check_endpoints(kube: Kube, http: Http, target: Target, is_local: Callable[[str], bool]) -> Findings:
+    """Ask every ready address behind the Service, each by itself.
+
+    :param is_local: tells whether an address is one of this machine: Pod addresses are reached from a node only
+    """
     name = f"Service {target.namespace}/{target.service}"
     slices = kube.list(
         "discovery.k8s.io/v1", "EndpointSlice", target.namespace, labels=f"kubernetes.io/service-name={target.service}"
@@ -241,13 +247,34 @@ def check_endpoints(kube: Kube, http: Http, target: Target) -> Findings:
         expected="at least 1 ready address",
         remedy=f"See `kubectl -n {target.namespace} get pods`; with no Pod there, compare the Service's selector with labels.",
     )
+    if ready and not any(is_local(address) for node in kube.list("v1", "Node", None) for address in node_addresses(node)):
+        seen = "this machine is no node of the cluster, and Pod addresses are reached from a node only"
+        remedy = "Run this on the node; the Service's DNS name can be checked from anywhere."
+        away = [Check.open("endpoint", f"endpoint {address}", seen=seen, expected="answers", remedy=remedy) for address in ready]
+        return Findings([count, *away], {})
     checks, versions, text = [count], {}, ""
     for address in ready:
         answers = {r["name"]: _send(http, f"http://{address}", r, target.timeout) for r in requests(target.model)}
-        checks += judge_all(f"endpoint {address}", answers, target.model)
+        checks += judge_all(f"endpoint {address}", answers, target)
         versions.update(engine_version(answers))
         text = text or completion_text(answers["chat completion"])
     return Findings(checks, versions, text)
+
+
+def node_addresses(node: KubeObject) -> list[str]:
+    """Addresses under which a node is known."""
+    return [entry["address"] for entry in node.get("status", {}).get("addresses") or [] if entry.get("type") == "InternalIP"]
+
+
+def is_own_address(address: str) -> bool:
+    """Whether ``address`` is one of this machine: only those can be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
 
 
 def _send(http: Http, base: str, request: KubeObject, timeout: float) -> Answer:
@@ -269,9 +296,9 @@ def addresses(slices: Sequence[KubeObject]) -> tuple[list[str], int]:
     return sorted(ready), waiting
 
 
-def judge_all(where: str, answers: Mapping[str, Answer], model: str) -> list[Check]:
+def judge_all(where: str, answers: Mapping[str, Answer], target: Target) -> list[Check]:
     """All answers of one server, judged."""
-    return [judge(where, answers[name], model) for name, judge in JUDGES.items()]
+    return [judge(where, answers[name], target) for name, judge in JUDGES.items()]
 
 
 def engine_version(answers: Mapping[str, Answer]) -> dict[str, str]:
@@ -299,10 +326,10 @@ def check_dns(kube: Kube, clock: Clock, target: Target) -> Findings:
         )
     except LibraryError as error:
         return Findings([Check.open("probe Pod", name, seen=error.seen, expected=expected, remedy=error.remedy)], {})
-    return judge_printed(printed, name, target.model)
+    return judge_printed(printed, name, target)
 
 
-def judge_printed(printed: Mapping[str, Any], name: str, model: str) -> Findings:
+def judge_printed(printed: Mapping[str, Any], name: str, target: Target) -> Findings:
     """The output of the probe Pod's program, judged."""
     resolved = Check.judged(
         "cluster DNS",
@@ -315,7 +342,7 @@ def judge_printed(printed: Mapping[str, Any], name: str, model: str) -> Findings
     if not printed["address"]:
         return Findings([resolved], {})
     answers = {key: Answer(**value) for key, value in printed["answers"].items()}
-    checks = [resolved, *judge_all(name, answers, model)]
+    checks = [resolved, *judge_all(name, answers, target)]
     return Findings(checks, engine_version(answers), completion_text(answers["chat completion"]))
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ._checks import document
 from ._clock import Clock
-from ._errors import ApiUnreachableError, LibraryError
+from ._errors import LibraryError
 from ._http import Http
 from ._kube import Kube
-from ._serving import Findings, Promised, Target, check_dns, check_endpoints, check_node, not_checked
+from ._serving import Findings, Promised, Target, check_dns, check_endpoints, check_node, is_own_address, not_checked
 
 
 def verify(
@@ -23,6 +23,7 @@ def verify(
     clock: Clock,
     promised: Promised,
     labels: Mapping[str, str],
+    is_local: Callable[[str], bool] = is_own_address,
     pods_allowed: bool = True,
 ) -> dict[str, Any]:
     """Check ``groups`` of ``target``. A group that cannot be looked at is open, never passed.
@@ -31,16 +32,17 @@ def verify(
     :param http: makes the seam to HTTP servers
     :param promised: tells how many GPUs the node must offer
     :param labels: taken over into the document
+    :param is_local: tells whether an address is one of this machine: Pod addresses are reached from a node only
     :param pods_allowed: False in check mode: nothing may be created
     """
     try:
         kube = connect()
-    except ApiUnreachableError as error:
+    except LibraryError as error:
         open_checks = [not_checked(group, target, error.seen, error.remedy) for group in groups]
         return _document([Findings(open_checks, {})], target, labels, {})
     looks: dict[str, Callable[[], Findings]] = {
         "node": lambda: check_node(kube, target, promised),
-        "endpoints": lambda: check_endpoints(kube, http(), target),
+        "endpoints": lambda: check_endpoints(kube, http(), target, is_local),
         "dns": lambda: check_dns(kube, clock, target),
     }
     if not pods_allowed:

@@ -13,7 +13,7 @@ from .._http import Http, HttpxClient
 from .._kube import ClusterKube, Kube
 from .._plugin_config import advertised, checked
 from .._runner import Runner
-from .._serving import GROUPS, Target
+from .._serving import GROUPS, Target, is_own_address
 from .._verify import verify
 from .common import KUBECONFIG, ModuleRunner, guarded
 
@@ -41,6 +41,7 @@ def run_module(
     http: Callable[[], Http] = HttpxClient,
     clock: Clock | None = None,
     runner: Runner | None = None,
+    is_local: Callable[[str], bool] = is_own_address,
 ) -> None:
     """Run the module to its end.
 
@@ -72,6 +73,7 @@ def run_module(
                     clock=clock or SystemClock(),
                     promised=lambda: _promised(params, runner or ModuleRunner(module)),
                     labels={key: str(value) for key, value in params["labels"].items()},
+                    is_local=is_local,
                     pods_allowed=not module.check_mode,
                 )
             ),

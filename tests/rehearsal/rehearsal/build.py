@@ -32,7 +32,9 @@ def build_kit(workshop: Workshop, display: Display) -> Kit:
 
     :raises RehearsalError: when a part cannot be built; the other lane is waited for
     """
-    with workshop.locked("build"), ThreadPoolExecutor(max_workers=2) as pool:
+    with workshop.locked("build"), ThreadPoolExecutor(max_workers=3) as pool:
+        # Compilers must not wait for downloads; what cannot be fetched is reported by the build that needs it.
+        pool.submit(goparts.fetch_all, workshop)
         lanes = [pool.submit(_compile, workshop, display), pool.submit(_pack, workshop, display)]
         wait(lanes, return_when=FIRST_EXCEPTION)
         made: dict[str, Path] = {}
@@ -43,12 +45,11 @@ def build_kit(workshop: Workshop, display: Display) -> Kit:
 
 
 def _step(workshop: Workshop, display: Display, title: str, make: Callable[[], Path]) -> Path:
-    """Build one artifact as a stage of its own; one that is there already is not worth a line."""
-    before = len(workshop.built)
+    """Build one artifact as a stage of its own, which says when it was there already."""
     with display.stage(title) as stage:
+        before = workshop.built_in_lane()
         result = make()
-        if len(workshop.built) == before:
-            stage.note("reused")
+        stage.result = "done" if workshop.built_in_lane() > before else "reused"
     return result
 
 

@@ -266,7 +266,8 @@ def fetch_all(workshop: Workshop) -> None:
         sources, extra = _key(workshop, part)
         if (workshop.root / "artifacts" / f"part-{part.name}-{digest(sources, extra)}").is_dir():
             continue
-        argv = ["go", "list", "-deps", *([f"-tags={','.join(part.tags)}"] if part.tags else []), *part.commands.values()]
+        tags = [f"-tags={','.join(part.tags)}"] if part.tags else []
+        argv = ["go", "list", "-deps", '-f={{""}}', *tags, *part.commands.values()]
         with suppress(CommandError):
             workshop.run(argv, cwd=part.module, env=_environment(part))
 

@@ -44,9 +44,9 @@ def build_k3s(workshop: Workshop, parts: Mapping[str, Path], version: str = K3S_
 
 
 def _go_build(workshop: Workshop, package: str, output: Path, linker: str) -> None:
-    argv = ["nice", "-n", "5", "go", "build", "-p", "2", "-trimpath", "-buildvcs=false", f"-ldflags={linker}"]
+    argv = ["nice", "-n", "5", "go", "build", "-p", "2", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"]
     environment = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
-    workshop.run([*argv, "-o", str(output), package], cwd=MODULE, env=environment)
+    workshop.run([*argv, f"-ldflags={linker}", "-o", str(output), package], cwd=MODULE, env=environment)
 
 
 def build_release(workshop: Workshop, k3s: Path, airgap_images: Path, version: str = K3S_VERSION) -> Path:

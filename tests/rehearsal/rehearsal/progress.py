@@ -24,6 +24,8 @@ class Stage:
     display: Display
     task: TaskID | None
     started: float = field(default_factory=time.monotonic)
+    result: str = "done"
+    """The word it ends with when it does not fail."""
 
     def note(self, text: str) -> None:
         """Say what the stage is at."""
@@ -89,19 +91,21 @@ class Display:
         try:
             yield stage
         except BaseException:
-            self._end(stage, "FAILED")
+            stage.result = "FAILED"
             raise
-        self._end(stage, "done")
+        finally:
+            self._end(stage)
 
-    def _end(self, stage: Stage, word: str) -> None:
+    def _end(self, stage: Stage) -> None:
         took = time.monotonic() - stage.started
+        failed = stage.result == "FAILED"
         with self._lock:
             self.durations.append((stage.title, took))
         if stage.task is not None and self.progress is not None:
-            note = "" if word == "done" else "[red]failed"
+            note = "[red]failed" if failed else ("" if stage.result == "done" else stage.result)
             self.progress.update(stage.task, completed=1, total=1, note=note)
         else:
-            self.line(f"{'✓' if word == 'done' else '✗'} {stage.title}: {word} ({took:.1f} s)")
+            self.line(f"{'✗' if failed else '✓'} {stage.title}: {stage.result} ({took:.1f} s)")
 
 
 def format_duration(seconds: float) -> str:

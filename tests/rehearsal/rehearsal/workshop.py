@@ -73,6 +73,7 @@ class Workshop:
     """Names of the artifacts that this process had to build (empty on a warm start)."""
     missing_remedy: str | None = None
     """When set, nothing is built: an artifact that is not there is an error with this remedy."""
+    _lane: threading.local = field(default_factory=threading.local)
     _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def log(self, text: str) -> None:
@@ -123,6 +124,10 @@ class Workshop:
             raise CommandError(words, done.returncode, tail)
         return out
 
+    def built_in_lane(self) -> int:
+        """How many artifacts the calling thread has built."""
+        return int(getattr(self._lane, "built", 0))
+
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
         """Hold a lock that other processes (another clone, a CI run) respect."""
@@ -164,6 +169,7 @@ class Workshop:
             make(partial)
             partial.rename(final)
             self.built.append(name)
+            self._lane.built = self.built_in_lane() + 1
             earlier = re.compile(rf"{re.escape(name)}-[0-9a-f]{{12}}(\.partial)?")
             for old in home.iterdir():
                 if old != final and earlier.fullmatch(old.name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class FakeGo(Workshop):
     version: str = "go1.26.8"
     leaves_nothing: bool = False
     fails_with: str = ""
-    builds: list[Sequence[str]] = field(default_factory=list)
+    builds: list[list[str]] = field(default_factory=list)
     environments: list[Mapping[str, str]] = field(default_factory=list)
 
     def run(self, argv, *, cwd=None, env=None, stdin=None, timeout=None):  # type: ignore[no-untyped-def]
@@ -34,7 +34,7 @@ class FakeGo(Workshop):
         self.environments.append(env)
         if self.fails_with:
             raise CommandError(words, 1, self.fails_with)
-        if not self.leaves_nothing:
+        if "build" in words and not self.leaves_nothing:
             Path(words[words.index("-o") + 1]).write_text("program")
         return ""
 
@@ -163,6 +163,25 @@ def test_other_compiler_builds_again(workshop: FakeGo, toy: GoPart) -> None:
     before = goparts.build_part(workshop, "toy")
     workshop.version = "go1.27.0"
     assert goparts.build_part(workshop, "toy") != before
+
+
+def test_modules_are_fetched_for_parts_that_are_yet_to_be_built(workshop: FakeGo, toy: GoPart) -> None:
+    goparts.fetch_all(workshop)
+    assert workshop.builds == [["go", "list", "-deps", '-f={{""}}', "example.org/toy/v2/cmd/toyd"]]
+
+
+def test_nothing_is_fetched_for_a_part_that_is_there(workshop: FakeGo, toy: GoPart) -> None:
+    goparts.build_part(workshop, "toy")
+    workshop.builds.clear()
+    goparts.fetch_all(workshop)
+    assert workshop.builds == []
+
+
+def test_failed_fetch_is_left_to_the_build(workshop: FakeGo, toy: GoPart) -> None:
+    workshop.fails_with = "dial tcp: no route to host"
+    goparts.fetch_all(workshop)
+    with pytest.raises(RehearsalError, match="no route to host"):
+        goparts.build_part(workshop, "toy")
 
 
 def test_build_all_says_what_it_is_at(workshop: FakeGo, toy: GoPart) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from ansible_collections.gpunode.serving.plugins.module_utils import _kube
@@ -59,3 +61,13 @@ def test_a_server_that_does_not_listen_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG, encoding="utf-8")
     with pytest.raises(ApiUnreachableError, match=r"no usable answer .*refused.* See `systemctl status k3s`"):
         _kube.ClusterKube(str(tmp_path / "config"))
+
+
+def test_a_failed_handshake_is_no_answer() -> None:
+    def answer(reason: str) -> Any:
+        return _kube.ClusterKube._refusal("Connecting", SimpleNamespace(status=0, reason=reason, body=None))
+
+    strange = answer("SSLError\n[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate")
+    assert isinstance(strange, ApiUnreachableError)
+    assert "Fetch the kubeconfig again" in strange.remedy
+    assert "Restart k3s, which renews" in answer("SSLError: certificate verify failed: certificate has expired").remedy

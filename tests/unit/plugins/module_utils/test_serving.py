@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def verdicts(checks: Any) -> dict[str, str]:
 
 
 def test_answers_of_a_real_engine_pass(served) -> None:
-    checks = _serving.judge_all("here", served, "tiny")
+    checks = _serving.judge_all("here", served, TARGET)
     assert verdicts(checks) == {"health": "pass", "models": "pass", "chat completion": "pass"}
     assert checks[1].seen == "HTTP 200, tiny"
     assert checks[2].seen.startswith("16 tokens in 0.05 s: ")
@@ -55,7 +56,7 @@ def test_answers_of_a_real_engine_pass(served) -> None:
 
 
 def test_another_model_name_fails_and_the_served_one_is_shown(served) -> None:
-    check = _serving.judge_models("here", served["models"], "qwen2.5-3b")
+    check = _serving.judge_models("here", served["models"], replace(TARGET, model="qwen2.5-3b"))
     assert (check.verdict, check.seen, check.expected) == (Verdict.FAIL, "HTTP 200, tiny", "model qwen2.5-3b")
 
 
@@ -77,7 +78,7 @@ def test_another_model_name_fails_and_the_served_one_is_shown(served) -> None:
     ],
 )
 def test_completions_that_are_none(answer: Answer, verdict: Verdict, seen: str) -> None:
-    check = _serving.judge_chat("here", answer, "tiny")
+    check = _serving.judge_chat("here", answer, TARGET)
     assert check.verdict is verdict
     assert check.seen.startswith(seen)
     assert check.remedy
@@ -85,7 +86,7 @@ def test_completions_that_are_none(answer: Answer, verdict: Verdict, seen: str) 
 
 def test_a_completion_of_random_weights_is_shown_on_one_line() -> None:
     body = json.dumps({"choices": [{"message": {"content": "a\x08\n\ufffd b"}}], "usage": {"completion_tokens": 2}})
-    assert _serving.judge_chat("here", Answer(200, body, 0.5), "tiny").seen == "2 tokens in 0.50 s: 'a � b'"
+    assert _serving.judge_chat("here", Answer(200, body, 0.5), TARGET).seen == "2 tokens in 0.50 s: 'a � b'"
 
 
 @pytest.mark.parametrize(
@@ -130,11 +131,12 @@ def test_a_node_that_cannot_be_chosen_cannot_be_told(kube) -> None:
     assert [found.checks[0].verdict for found in (absent, unnamed)] == [Verdict.CANNOT_TELL] * 2
 
 
-def test_every_ready_address_is_asked_by_itself(kube, http, served) -> None:
+def test_every_ready_address_is_asked_by_itself(kube, http, served, load) -> None:
+    kube.add(load("sim-node/node-after-plugin.json"))
     kube.add(slices({"addresses": ["10.42.0.9"]}, {"addresses": ["10.42.0.8"], "conditions": {"ready": True}}))
     paths = {"health": "/health", "models": "/v1/models", "chat completion": "/v1/chat/completions", "version": "/version"}
     http.answers = {f"http://10.42.0.9:8000{paths[name]}": answer for name, answer in served.items()}
-    found = _serving.check_endpoints(kube, http, TARGET)
+    found = _serving.check_endpoints(kube, http, TARGET, lambda address: address == "10.88.0.5")
     by_place = {(check.name, check.object): check.verdict for check in found.checks}
     assert by_place["endpoints", "Service llm/vllm-qwen"] is Verdict.PASS
     assert by_place["chat completion", "endpoint 10.42.0.9:8000"] is Verdict.PASS
@@ -145,9 +147,23 @@ def test_every_ready_address_is_asked_by_itself(kube, http, served) -> None:
 
 def test_a_service_without_a_ready_address_fails(kube, http) -> None:
     kube.add(slices({"addresses": ["10.42.0.9"], "conditions": {"ready": False}}))
-    (check,) = _serving.check_endpoints(kube, http, TARGET).checks
+    (check,) = _serving.check_endpoints(kube, http, TARGET, lambda address: address == "10.88.0.5").checks
     assert (check.verdict, check.seen) == (Verdict.FAIL, "0 ready, 1 not ready")
     assert http.asked == []
+
+
+def test_away_from_the_node_endpoints_cannot_be_told(kube, http, load) -> None:
+    kube.add(load("sim-node/node-after-plugin.json"))
+    kube.add(slices({"addresses": ["10.42.0.9"]}))
+    checks = _serving.check_endpoints(kube, http, TARGET, lambda address: False).checks
+    assert verdicts(checks) == {"endpoints": "pass", "endpoint": "cannot_tell"}
+    assert checks[1].seen.startswith("this machine is no node of the cluster")
+    assert http.asked == []
+
+
+def test_own_addresses_are_those_that_can_be_bound() -> None:
+    assert _serving.is_own_address("127.0.0.1")
+    assert not _serving.is_own_address("192.0.2.1")
 
 
 def test_addresses_of_ipv6_are_bracketed() -> None:
@@ -172,7 +188,7 @@ def test_the_service_is_asked_by_its_name_from_a_pod_that_is_deleted(kube, clock
 
 
 def test_a_name_that_does_not_resolve_fails(served) -> None:
-    found = _serving.judge_printed({"address": "", "error": "Name or service not known", "answers": {}}, "x:8000", "tiny")
+    found = _serving.judge_printed({"address": "", "error": "Name or service not known", "answers": {}}, "x:8000", TARGET)
     (check,) = found.checks
     assert (check.verdict, check.seen) == (Verdict.FAIL, "Name or service not known")
 
