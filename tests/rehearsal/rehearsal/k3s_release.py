@@ -40,7 +40,15 @@ def build_k3s(workshop: Workshop, parts: Mapping[str, Path], version: str = K3S_
         bare.unlink()
         pack.unlink()
 
-    return workshop.artifact("k3s", make, sources=[MODULE], extra=[version, *(path.name for path in folders)])
+    sources = _sources()
+    names = [str(path.relative_to(MODULE)) for path in sources]
+    return workshop.artifact("k3s", make, sources=sources, extra=[version, *names, *(path.name for path in folders)])
+
+
+def _sources() -> list[Path]:
+    """What the program is made of: a new test or a better README is no reason to make every node anew."""
+    kept = (path for path in MODULE.rglob("*") if path.is_file())
+    return sorted(path for path in kept if path.suffix != ".md" and not path.name.endswith("_test.go"))
 
 
 def _go_build(workshop: Workshop, package: str, output: Path, linker: str) -> None:

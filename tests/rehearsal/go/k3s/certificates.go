@@ -97,7 +97,7 @@ func certificatePaths(dataDir string, chosen []string) ([]string, error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("no certificates below %s: has k3s server run here?", dataDir)
+		return nil, fmt.Errorf("no certificates below %s: has k3s server run here? (on an agent kubelet renews its own, in agent/pki)", dataDir)
 	}
 	return slices.Sorted(slices.Values(paths)), nil
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -169,35 +168,4 @@ func Taints(texts []string) ([]Taint, error) {
 		taints = append(taints, Taint{key, value, effect})
 	}
 	return taints, nil
-}
-
-// Override lays a user's `name=value` arguments over a component's own: the user's replaces, a trailing + on the name
-// adds to the own value, a trailing - takes the argument away, as in k3s.
-func Override(own, users []string) []string {
-	args := append([]string{}, own...)
-	for _, text := range users {
-		name, value, hasValue := strings.Cut(strings.TrimLeft(text, "-"), "=")
-		if !hasValue {
-			value = strconv.FormatBool(true)
-		}
-		adds, removes := strings.HasSuffix(name, "+"), strings.HasSuffix(name, "-")
-		name = strings.TrimRight(name, "+-")
-		kept := args[:0:0]
-		before := ""
-		for _, arg := range args {
-			if old, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
-				before = old
-				continue
-			}
-			kept = append(kept, arg)
-		}
-		args = kept
-		if adds && before != "" {
-			value = before + "," + value
-		}
-		if !removes {
-			args = append(args, "--"+name+"="+value)
-		}
-	}
-	return args
 }

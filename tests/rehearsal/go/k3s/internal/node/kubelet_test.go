@@ -13,8 +13,9 @@ func TestOverride(t *testing.T) {
 		{nil, own},
 		{[]string{"v=4"}, []string{"--node-labels=a=1", "--read-only-port=0", "--v=4"}},
 		{[]string{"--v=4"}, []string{"--node-labels=a=1", "--read-only-port=0", "--v=4"}},
-		{[]string{"node-labels+=b=2"}, []string{"--v=0", "--read-only-port=0", "--node-labels=a=1,b=2"}},
-		{[]string{"read-only-port-"}, []string{"--v=0", "--node-labels=a=1"}},
+		{[]string{"node-labels+=b=2"}, []string{"--v=0", "--read-only-port=0", "--node-labels=a=1", "--node-labels=b=2"}},
+		{[]string{"node-labels-=b=2"}, []string{"--v=0", "--read-only-port=0", "--node-labels=b=2", "--node-labels=a=1"}},
+		{[]string{"feature-gates=A=true", "feature-gates=B=true"}, append(slices.Clone(own), "--feature-gates=A=true", "--feature-gates=B=true")},
 		{[]string{"make-iptables-util-chains"}, append(slices.Clone(own), "--make-iptables-util-chains=true")},
 		{[]string{"eviction-hard=imagefs.available<1%,nodefs.available<1%"}, append(slices.Clone(own), "--eviction-hard=imagefs.available<1%,nodefs.available<1%")},
 	} {
