@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+ANNOUNCE_SECONDS = 1.0
+
 
 @dataclass
 class Stage:
@@ -86,14 +88,17 @@ class Display:
         """Show one stage while it runs; its duration is kept even when it fails."""
         task = self.progress.add_task(title, total=None, note="") if self.progress is not None else None
         stage = Stage(title, self, task)
+        # Without a terminal only what takes a while is announced; the rest is one line at its end.
+        announced = threading.Timer(ANNOUNCE_SECONDS, self.line, (f"… {title}",))
         if task is None:
-            self.line(f"… {title}")
+            announced.start()
         try:
             yield stage
         except BaseException:
             stage.result = "FAILED"
             raise
         finally:
+            announced.cancel()
             self._end(stage)
 
     def _end(self, stage: Stage) -> None:

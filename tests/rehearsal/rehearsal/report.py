@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from . import config
 from .node import Node
@@ -31,6 +32,18 @@ def overall(checks: Sequence[Mapping[str, Any]]) -> str:
     if "fail" in verdicts:
         return "fail"
     return "pass" if verdicts == {"pass"} else "cannot_tell"
+
+
+def checks_table(checks: Sequence[Mapping[str, Any]]) -> Table:
+    """What was checked, what was seen, and the verdict."""
+    table = Table(title="Verification", title_justify="left")
+    for heading in ("checked", "on", "seen", "verdict"):
+        table.add_column(heading)
+    for check in checks:
+        # As text: an answer may hold what rich takes for markup.
+        cells = [Text(str(check.get(name, ""))) for name in ("name", "object", "seen")]
+        table.add_row(*cells, check["verdict"].replace("_", " "), style=VERDICT_STYLES.get(check["verdict"]))
+    return table
 
 
 def conclude(outcome: Outcome, display: Display, seconds: float, since: float) -> int:
@@ -60,6 +73,7 @@ def conclude(outcome: Outcome, display: Display, seconds: float, since: float) -
         console.print(
             "(real vLLM on CPU with a tiny random model: the path is proven, the words mean nothing; the GPU is simulated)"
         )
+    console.print(checks_table(document["checks"]))
     console.print(f"verification: {path.relative_to(config.REPO)}", markup=False)
     return 1 if not outcome.ok else EXIT_CODES[overall(document["checks"])]
 
