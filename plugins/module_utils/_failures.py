@@ -51,10 +51,12 @@ class Baseline:
 
     :param events: (uid, resourceVersion) of the events
     :param restarts: restart count by (Pod uid, container)
+    :param deadlines: (uid, time) of roll-outs that had run out of time: the mark stays until the next progress
     """
 
     events: frozenset[tuple[str, str]] = frozenset()
     restarts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    deadlines: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, evidence: Iterable[Evidence]) -> Baseline:
@@ -68,6 +70,7 @@ class Baseline:
                 for pod in item.pods
                 for status in _container_statuses(pod)
             },
+            frozenset(_deadline_key(item.workload, entry) for item in everything for entry in _passed_deadlines(item.workload)),
         )
 
     def is_new(self, event: KubeObject) -> bool:
@@ -96,7 +99,7 @@ def _failures(evidence: Evidence, news: list[KubeObject], baseline: Baseline) ->
     for owner in (*evidence.owners, evidence.workload):
         yield from _event_failures(owner, news)
     yield from _rejections(evidence.pods)
-    yield from _deadline(evidence.workload)
+    yield from _deadline(evidence.workload, baseline)
     yield from _ended(evidence.workload)
 
 
@@ -205,9 +208,18 @@ def _rejections(pods: Sequence[KubeObject]) -> Iterator[Failure]:
             )
 
 
-def _deadline(workload: KubeObject) -> Iterator[Failure]:
-    for entry in workload.get("status", {}).get("conditions") or []:
-        if entry.get("reason") == "ProgressDeadlineExceeded" and entry.get("status") == "False":
+def _passed_deadlines(workload: KubeObject) -> list[KubeObject]:
+    conditions = workload.get("status", {}).get("conditions") or []
+    return [entry for entry in conditions if entry.get("reason") == "ProgressDeadlineExceeded" and entry.get("status") == "False"]
+
+
+def _deadline_key(workload: KubeObject, entry: KubeObject) -> tuple[str, str]:
+    return workload["metadata"]["uid"], str(entry.get("lastUpdateTime", ""))
+
+
+def _deadline(workload: KubeObject, baseline: Baseline) -> Iterator[Failure]:
+    for entry in _passed_deadlines(workload):
+        if _deadline_key(workload, entry) not in baseline.deadlines:
             yield Failure(
                 Ref.of(workload),
                 f"ProgressDeadlineExceeded: {_short(entry.get('message', ''))}",
@@ -252,7 +264,7 @@ def _container_statuses(pod: KubeObject) -> list[KubeObject]:
 
 
 def _short(text: str, limit: int = 300) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -9,7 +9,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from .._clock import Clock, SystemClock
 from .._errors import ApiUnreachableError
-from .._failures import explain_log
+from .._failures import Baseline, explain_log
 from .._kube import ClusterKube, Kube
 from .._objects import KubeObject, Ref, complete, namespaced_by_table, secret_values
 from .._plan import Action, ManifestSet, Step, apply_set, difference, plan_absent, plan_present, predict, remove_set
@@ -76,7 +76,9 @@ def _wanted(params: Mapping[str, Any], namespaced: Callable[[str, str], bool]) -
     )
 
 
-def _after_apply(kube: Kube, steps: Sequence[Step], params: Mapping[str, Any], clock: Clock, before: Any) -> Mapping[str, Any]:
+def _after_apply(
+    kube: Kube, steps: Sequence[Step], params: Mapping[str, Any], clock: Clock, before: Baseline
+) -> Mapping[str, Any]:
     gone = _after_removal(kube, steps, params, clock)
     refs = [step.ref for step in steps if step.wanted is not None]
     if gone.get("failed") or not params["wait"] or not refs:

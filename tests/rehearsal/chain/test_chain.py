@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import Chain
 from rehearsal import config
+from rehearsal.chain import Chain
 from rehearsal.report import newest_verification, overall
 
 
@@ -81,7 +81,7 @@ def test_unreachable_host_is_named(chain: Chain, elsewhere: tuple[str, str]) -> 
 
 
 def test_bare_node_becomes_a_service(chain: Chain) -> None:
-    chain.outcomes["first"] = outcome = chain.play("site.yml")
+    outcome = chain.play("site.yml")
     assert outcome.ok, chain.explain(outcome)
     path = newest_verification(config.REPO / "results", since=0)
     assert path is not None

@@ -147,7 +147,7 @@ def _environment() -> dict[str, str]:
     return {
         "ANSIBLE_CONFIG": str(config.REPO / "ansible.cfg"),
         "ANSIBLE_HOME": str(config.REPO / ".ansible"),
-        "ANSIBLE_FORCE_COLOR": "0",
+        "ANSIBLE_NOCOLOR": "1",
     }
 
 

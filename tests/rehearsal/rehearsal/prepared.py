@@ -6,6 +6,7 @@ before it, or anything the node is built from has changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,9 +56,10 @@ class Preparer:
         role = done[-1]
         sources = [
             *(config.REPO / "roles" / name / part for name in done for part in _parts(name)),
-            config.REPO / "plugins",
             config.REPO / "inventory" / "rehearsal" / "group_vars",
         ]
+        if any(_uses_plugins(name) for name in done):
+            sources.append(config.REPO / "plugins")
         extra = [self.kit.rootfs.parent.name, self.kit.mirror.name, *done]
         name = f"prepared-{role.replace('_', '-')}"
 
@@ -96,3 +98,11 @@ def _parts(role: str) -> list[str]:
     """Folders of a role that decide what it does to a node (not its tests and texts)."""
     names = ("defaults", "vars", "files", "templates", "tasks", "handlers", "meta")
     return [name for name in names if (config.REPO / "roles" / role / name).is_dir()]
+
+
+def _uses_plugins(role: str) -> bool:
+    """Whether a role's tasks or variables name a module or filter of this collection (and not only its roles)."""
+    home = config.REPO / "roles" / role
+    text = "".join(path.read_text() for part in _parts(role) for path in sorted((home / part).rglob("*.yml")))
+    named = set(re.findall(r"gpunode\.serving\.(\w+)", text))
+    return not named <= set(ROLES)

@@ -8,7 +8,7 @@ import yaml
 from rehearsal import config, inventory
 from rehearsal.node import Node, init_command
 from rehearsal.podman import Podman
-from rehearsal.prepared import ROLES
+from rehearsal.prepared import ROLES, _uses_plugins
 from rehearsal.workshop import Workshop
 
 
@@ -42,6 +42,10 @@ def test_prepared_nodes_follow_the_order_of_the_playbooks() -> None:
         for play in yaml.safe_load((config.REPO / "playbooks" / f"{name}.yml").read_text()):
             roles += [entry if isinstance(entry, str) else entry["role"] for entry in play.get("roles", [])]
     assert tuple(role.removeprefix("gpunode.serving.") for role in roles) == ROLES
+
+
+def test_a_change_of_a_module_concerns_only_roles_that_use_it() -> None:
+    assert [role for role in ROLES if _uses_plugins(role)] == ["nvidia_device_plugin", "vllm_server"]
 
 
 def test_collection_links_resolve() -> None:

@@ -170,10 +170,12 @@ def test_a_pod_that_is_being_deleted_is_left_alone() -> None:
 
 
 def test_the_roll_outs_own_deadline_is_a_failure() -> None:
-    condition = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"}
-    failure = first_failure(Evidence({**WORKLOAD, "status": {"conditions": [condition]}}))
+    condition = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out."}
+    passed = Evidence({**WORKLOAD, "status": {"conditions": [condition]}})
+    failure = first_failure(passed)
     assert failure is not None
     assert failure.seen == "ProgressDeadlineExceeded: timed out"
+    assert first_failure(passed, Baseline.of([passed])) is None, "the mark of an earlier roll-out is no news"
 
 
 def test_a_bare_pod_that_failed_and_a_job_that_failed() -> None:

@@ -9,6 +9,11 @@ import pytest
 
 KUBECTL = "k3s kubectl --kubeconfig /etc/rancher/k3s/k3s.yaml --namespace llm"
 MODEL = "qwen2.5-3b"
+CLIENT = """
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], sys.argv[2].encode() or None, {"Content-Type": "application/json"})
+print(urllib.request.urlopen(request, timeout=60).read().decode())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +36,9 @@ def container(pod: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def api(host: Any) -> Any:
-    """Ask the Service through the API server: GET, or POST with a body."""
-    base = "/api/v1/namespaces/llm/services/vllm-qwen:8000/proxy"
-
-    def ask(path: str, body: dict[str, Any] | None = None) -> Any:
-        if body is None:
-            return json.loads(host.check_output(f"{KUBECTL} get --raw {base}{path}"))
-        return json.loads(
-            host.check_output(f"printf %s %s | {KUBECTL} create --raw {base}{path} --filename -", "%s", json.dumps(body))
-        )
-
-    return ask
+    """Ask the Service by its name, from inside the cluster: GET, or POST with a body."""
+    ask_from_pod = f"{KUBECTL} exec deploy/vllm-qwen -- python3 -c %s http://vllm-qwen:8000%s %s"
+    return lambda path, body=None: json.loads(host.check_output(ask_from_pod, CLIENT, path, json.dumps(body) if body else ""))
 
 
 def test_the_model_is_served_under_its_name(api: Any) -> None:
