@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+from . import gobuild
 from .simgpu import PLUGIN
 from .workshop import RehearsalError, Workshop
 
@@ -27,19 +28,18 @@ def build_device_plugin(workshop: Workshop) -> Path:
     """
     code = [path for path in sorted(PLUGIN.glob("*.go")) if not path.name.endswith("_test.go")]
     sources = [PLUGIN / "go.mod", PLUGIN / "go.sum", *code, Path(__file__)]
-    return workshop.artifact("device-plugin", lambda folder: _make(workshop, folder / "root"), sources=sources)
+    return workshop.artifact(
+        "device-plugin", lambda folder: _make(workshop, folder / "root"), sources=sources, extra=[gobuild.KEY]
+    )
 
 
 def _make(workshop: Workshop, root: Path) -> None:
     binary = root / BINARY
     binary.parent.mkdir(parents=True)
     workshop.run(
-        (
-            *("nice", "-n", "5", "go", "build", "-p", "2", "-mod=readonly", "-trimpath"),
-            *("-ldflags", f"-s -w -extldflags '{EXTLDFLAGS}'", "-o", binary, "."),
-        ),
+        gobuild.build_arguments(".", binary, linker=(f"'-extldflags={EXTLDFLAGS}'",)),
         cwd=PLUGIN,
-        env={"CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -Wno-deprecated-declarations"},
+        env=gobuild.environment(cgo=True, further={"CGO_CFLAGS": "-O2 -Wno-deprecated-declarations"}),
     )
     for library in libraries(workshop.run(("ldd", binary))):
         target = root / str(library).lstrip("/")

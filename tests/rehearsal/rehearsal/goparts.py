@@ -6,22 +6,16 @@ a main.go. Upstream versions are written in go.mod and nowhere else.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rehearsal.config import K3S_VERSION, REHEARSAL
-from rehearsal.workshop import CommandError, RehearsalError, Workshop, digest
+from . import gobuild
+from .config import K3S_VERSION, REHEARSAL
+from .workshop import CommandError, RehearsalError, Workshop, digest
 
 GO_MODULES = REHEARSAL / "go"
-
-Progress = Callable[[str, float | None], None]
-"""Called with a part's name and None when it is begun, and again with the seconds that it took."""
-
-PARALLEL_COMPILES = 2
-"""Compilers at once: Kubernetes' larger packages take 1 GB each, and a rehearsal has to fit small machines."""
 
 
 @dataclass(frozen=True)
@@ -204,22 +198,10 @@ def part_version(part: GoPart) -> str:
 def build_arguments(part: GoPart, package: str, output: Path) -> list[str]:
     """The ``go build`` command of one program, to be run in the part's module folder."""
     version = part_version(part)
-    linker = ["-s", "-w"]
-    linker += [f"-X={variable}={value.format(version=version)}" for variable, value in part.variables.items()]
+    linker = [f"-X={variable}={value.format(version=version)}" for variable, value in part.variables.items()]
     if part.extldflags:
         linker.append(f"'-extldflags={' '.join(part.extldflags)}'")
-    # -buildvcs=false: the same sources give the same program, whatever commit the checkout is at.
-    # -dwarf=false: the linker would strip it anyway; not making it saves a tenth of the time and a quarter of Go's cache.
-    argv = ["nice", "-n", "5", "go", "build", "-p", str(PARALLEL_COMPILES), "-trimpath", "-buildvcs=false"]
-    argv += ["-gcflags=all=-dwarf=false", f"-ldflags={' '.join(linker)}"]
-    if part.tags:
-        argv.append(f"-tags={','.join(part.tags)}")
-    return [*argv, "-o", str(output), package]
-
-
-def _environment(part: GoPart) -> dict[str, str]:
-    """Variables of a build: nothing from a user's own Go configuration may change what comes out."""
-    return {"CGO_ENABLED": "1" if part.cgo else "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off", "GOOS": "linux"}
+    return gobuild.build_arguments(package, output, linker=linker, tags=part.tags)
 
 
 def _build_error(part: GoPart, command: str, package: str, error: CommandError) -> RehearsalError:
@@ -235,7 +217,7 @@ def _build_error(part: GoPart, command: str, package: str, error: CommandError) 
 def _build_into(workshop: Workshop, part: GoPart, folder: Path) -> None:
     for command, package in part.commands.items():
         try:
-            workshop.run(build_arguments(part, package, folder / command), cwd=part.module, env=_environment(part))
+            workshop.run(build_arguments(part, package, folder / command), cwd=part.module, env=gobuild.environment(cgo=part.cgo))
         except CommandError as error:
             raise _build_error(part, command, package, error) from error
         if not (folder / command).is_file():
@@ -254,7 +236,7 @@ def go_version(workshop: Workshop) -> str:
 
 def _key(workshop: Workshop, part: GoPart) -> tuple[list[Path], list[str]]:
     """Sources and strings that decide whether a part is built again."""
-    return [part.module], [repr(part), go_version(workshop)]
+    return [part.module], [repr(part), gobuild.KEY, go_version(workshop)]
 
 
 def fetch_all(workshop: Workshop) -> None:
@@ -269,7 +251,7 @@ def fetch_all(workshop: Workshop) -> None:
         tags = [f"-tags={','.join(part.tags)}"] if part.tags else []
         argv = ["go", "list", "-deps", '-f={{""}}', *tags, *part.commands.values()]
         with suppress(CommandError):
-            workshop.run(argv, cwd=part.module, env=_environment(part))
+            workshop.run(argv, cwd=part.module, env=gobuild.environment(cgo=part.cgo))
 
 
 def build_part(workshop: Workshop, name: str) -> Path:
@@ -283,17 +265,3 @@ def build_part(workshop: Workshop, name: str) -> Path:
     return workshop.artifact(
         f"part-{part.name}", lambda folder: _build_into(workshop, part, folder), sources=sources, extra=extra
     )
-
-
-def build_all(workshop: Workshop, progress: Progress = lambda name, seconds: None) -> dict[str, Path]:
-    """Build every part, the quick ones first.
-
-    :returns: name of the part -> artifact folder
-    """
-    folders = {}
-    for part in PARTS:
-        progress(part.name, None)
-        begun = time.monotonic()
-        folders[part.name] = build_part(workshop, part.name)
-        progress(part.name, time.monotonic() - begun)
-    return folders

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from . import docker_archive
+from . import docker_archive, gobuild
 from .config import REHEARSAL
 from .docker_archive import Image, write_docker_archive
 from .workshop import Workshop
@@ -28,13 +28,9 @@ def build_pause(workshop: Workshop) -> Path:
     source = REHEARSAL / "go" / "pause"
 
     def make(folder: Path) -> None:
-        workshop.run(
-            ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", folder / "pause", "."],
-            cwd=source,
-            env={"CGO_ENABLED": "0", "GOOS": "linux", "GOARCH": "amd64"},
-        )
+        gobuild.go_build(workshop, source, ".", folder / "pause")
 
-    return workshop.artifact("part-pause", make, sources=[source])
+    return workshop.artifact("part-pause", make, sources=[source], extra=[gobuild.KEY])
 
 
 def build_airgap_images(workshop: Workshop, pause: Path, coredns: Path) -> Path:

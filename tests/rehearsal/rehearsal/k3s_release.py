@@ -7,7 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from . import gobuild
 from .config import K3S_VERSION, REHEARSAL
+from .gobuild import go_build
 from .workshop import RehearsalError, Workshop
 
 MODULE = REHEARSAL / "go" / "k3s"
@@ -34,27 +36,21 @@ def build_k3s(workshop: Workshop, parts: Mapping[str, Path], version: str = K3S_
 
     def make(folder: Path) -> None:
         bare, pack = folder / "k3s-bare", folder / "pack"
-        _go_build(workshop, ".", bare, f"-s -w -X main.version={version}")
-        _go_build(workshop, "./cmd/pack", pack, "-s -w")
+        go_build(workshop, MODULE, ".", bare, linker=(f"-X=main.version={version}",))
+        go_build(workshop, MODULE, "./cmd/pack", pack)
         workshop.run([pack, "-program", bare, "-out", folder / PROGRAM, *folders])
         bare.unlink()
         pack.unlink()
 
     sources = _sources()
     names = [str(path.relative_to(MODULE)) for path in sources]
-    return workshop.artifact("k3s", make, sources=sources, extra=[version, *names, *(path.name for path in folders)])
+    return workshop.artifact("k3s", make, sources=sources, extra=[gobuild.KEY, version, *names, *(path.name for path in folders)])
 
 
 def _sources() -> list[Path]:
     """What the program is made of: a new test or a better README is no reason to make every node anew."""
     kept = (path for path in MODULE.rglob("*") if path.is_file())
     return sorted(path for path in kept if path.suffix != ".md" and not path.name.endswith("_test.go"))
-
-
-def _go_build(workshop: Workshop, package: str, output: Path, linker: str) -> None:
-    argv = ["nice", "-n", "5", "go", "build", "-p", "2", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false"]
-    environment = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
-    workshop.run([*argv, f"-ldflags={linker}", "-o", str(output), package], cwd=MODULE, env=environment)
 
 
 def build_release(workshop: Workshop, k3s: Path, airgap_images: Path, version: str = K3S_VERSION) -> Path:
