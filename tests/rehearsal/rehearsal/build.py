@@ -61,21 +61,22 @@ def _compile(workshop: Workshop, display: Display) -> dict[str, Path]:
     pause = images.build_pause(workshop)
     k3s = _step(workshop, display, "pack k3s stand-in", lambda: k3s_release.build_k3s(workshop, parts))
     airgap = images.build_airgap_images(workshop, pause / "pause", parts["coredns"] / "coredns")
-    plugin = _step(workshop, display, "compile device plugin stand-in", lambda: device_plugin.build_device_plugin(workshop))
     return {
         "release": k3s_release.build_release(workshop, k3s, airgap),
         "toolkit": debs.build_toolkit_repo(workshop, parts["nvidia-container-toolkit"]),
-        "plugin": images.build_plugin_image(workshop, plugin / "root"),
     }
 
 
 def _pack(workshop: Workshop, display: Display) -> dict[str, Path]:
-    return {
+    made = {
         "rootfs": _step(workshop, display, "make the bare machine (Debian 12)", lambda: build_rootfs(workshop)),
         "driver": _step(workshop, display, "pack the simulated driver", lambda: debs.build_driver_repo(workshop)),
         "vllm": _step(workshop, display, "pack vLLM for CPU", lambda: vllm_image.build_vllm_image(workshop)),
         "model": _step(workshop, display, "make a tiny model", lambda: tiny_model.build_tiny_model(workshop)),
     }
+    # Compiled here: this lane is done long before Kubernetes is.
+    plugin = _step(workshop, display, "compile device plugin stand-in", lambda: device_plugin.build_device_plugin(workshop))
+    return {**made, "plugin": images.build_plugin_image(workshop, plugin / "root")}
 
 
 def _places(made: Mapping[str, Path]) -> dict[str, Path]:
