@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,16 +30,19 @@ class Kit:
 def build_kit(workshop: Workshop, display: Display) -> Kit:
     """Build everything that is not there yet.
 
-    :raises RehearsalError: when a part cannot be built; the other lane is waited for
+    :raises RehearsalError: when a part cannot be built; the other lane is stopped
     """
-    with workshop.locked("build"), ThreadPoolExecutor(max_workers=3) as pool:
+    made: dict[str, Path] = {}
+    with workshop.locked("build"), workshop.stopping_together(), ThreadPoolExecutor(max_workers=3) as pool:
         # Compilers must not wait for downloads; what cannot be fetched is reported by the build that needs it.
         pool.submit(goparts.fetch_all, workshop)
         lanes = [pool.submit(_compile, workshop, display), pool.submit(_pack, workshop, display)]
-        wait(lanes, return_when=FIRST_EXCEPTION)
-        made: dict[str, Path] = {}
-        for lane in lanes:
-            made |= lane.result()
+        try:
+            for lane in as_completed(lanes):
+                made |= lane.result()
+        except BaseException:
+            workshop.stop()
+            raise
     mirror = build_mirror(workshop, _places(made))
     return Kit(rootfs=made["rootfs"] / "root", mirror=mirror)
 

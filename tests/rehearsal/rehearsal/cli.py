@@ -6,6 +6,7 @@ import argparse
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,9 @@ Make a disposable node with a simulated GPU, run site.yml against it over SSH, a
 answered by a real vLLM (on CPU) in a Pod on a real Kubernetes node. Everything it needs is built on the first start
 and reused later. Exit codes: 0 pass, 1 fail, 2 cannot tell, 130 interrupted.
 """
+
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workshop = Workshop(root, log)
     keep_go_inside(root)
     code = 1
+    for sign in INTERRUPTS:
+        signal.signal(sign, _interrupt)
     try:
         with _alone(root), Display(verbose=chosen.verbose) as display:
             if chosen.down:
@@ -71,6 +77,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if log.is_file():
         print(f"full log: {log}", file=sys.stderr)
     return code
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Cleaning up is not interrupted by a second Ctrl-C."""
+    before = {sign: signal.signal(sign, signal.SIG_IGN) for sign in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+
+
+def _interrupt(_sign: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def keep_go_inside(root: Path) -> None:
@@ -123,8 +144,9 @@ def rehearse(workshop: Workshop, display: Display, *, keep: bool, bare: bool) ->
         return code
     finally:
         if not (done and (keep or bare)):
-            inventory.remove_hosts()
-            node.destroy()
+            with undisturbed():
+                inventory.remove_hosts()
+                node.destroy()
 
 
 def _site(workshop: Workshop, display: Display) -> Outcome:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -25,6 +26,10 @@ class RehearsalError(Exception):
     """Something the rehearsal could not do: what was tried, what was seen, what to do next."""
 
 
+class StoppedError(RehearsalError):
+    """A command was not run because something else failed or the user asked to stop."""
+
+
 class CommandError(RehearsalError):
     """A command ended with a non-zero code.
 
@@ -36,6 +41,18 @@ class CommandError(RehearsalError):
     def __init__(self, argv: Sequence[str], code: int, tail: str) -> None:
         self.argv, self.code, self.tail = list(argv), code, tail
         super().__init__(f"command failed with exit code {code}: {' '.join(argv)}\n{tail}")
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a command and all that it has started: gently, and after two seconds not."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(2)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -73,6 +90,9 @@ class Workshop:
     """Names of the artifacts that this process had to build (empty on a warm start)."""
     missing_remedy: str | None = None
     """When set, nothing is built: an artifact that is not there is an error with this remedy."""
+    _processes: set[subprocess.Popen[bytes]] = field(default_factory=set)
+    _process_lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopping: bool = False
     _lane: threading.local = field(default_factory=threading.local)
     _log_lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -100,29 +120,68 @@ class Workshop:
         """
         words = [str(word) for word in argv]
         self.log("$ " + " ".join(words))
+        process = self._start(words, cwd, env, stdin)
         try:
-            done = subprocess.run(
-                words,
-                cwd=cwd,
-                env={**os.environ, **(env or {})},
-                input=stdin,
-                stdin=subprocess.DEVNULL if stdin is None else None,
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
-        except OSError as error:
-            raise RehearsalError(f"cannot start {words[0]}: {error.strerror}; is it installed and on the PATH?") from error
+            printed, complained = process.communicate(stdin, timeout)
         except subprocess.TimeoutExpired as error:
+            _end_group(process)
             raise RehearsalError(f"{' '.join(words)} did not end within {timeout:.0f} s; see {self.log_path}") from error
-        out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        except BaseException:
+            _end_group(process)
+            raise
+        finally:
+            with self._process_lock:
+                self._processes.discard(process)
+        out, err = printed.decode(errors="replace"), complained.decode(errors="replace")
         for text in (out, err):
             if text.strip():
                 self.log(text if len(text) < 20_000 else text[:10_000] + "\n[…]\n" + text[-10_000:])
-        if done.returncode != 0:
+        if process.returncode != 0:
             tail = "\n".join((err or out).strip().splitlines()[-30:])
-            raise CommandError(words, done.returncode, tail)
+            raise CommandError(words, process.returncode, tail)
         return out
+
+    def _start(
+        self, words: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None, stdin: bytes | None
+    ) -> subprocess.Popen[bytes]:
+        with self._process_lock:
+            if self._stopping:
+                raise StoppedError(f"{words[0]} was not started: the rehearsal is being stopped")
+            try:
+                process = subprocess.Popen(
+                    words,
+                    cwd=cwd,
+                    env={**os.environ, **(env or {})},
+                    stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    # A group of its own: what the command has started in turn is ended with it.
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RehearsalError(f"cannot start {words[0]}: {error.strerror}; is it installed and on the PATH?") from error
+            self._processes.add(process)
+        return process
+
+    @contextmanager
+    def stopping_together(self) -> Iterator[None]:
+        """Within it, lanes share their fate: an error or an interrupt ends the commands of all of them.
+
+        The threads of the lanes must end inside. Afterwards commands can be run again, to clean up.
+        """
+        try:
+            yield
+        finally:
+            with self._process_lock:
+                self._stopping = False
+
+    def stop(self) -> None:
+        """End all running commands and start no more until :meth:`stopping_together` is left."""
+        with self._process_lock:
+            self._stopping = True
+            running = list(self._processes)
+        for process in running:
+            _end_group(process)
 
     def built_in_lane(self) -> int:
         """How many artifacts the calling thread has built."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from rehearsal.workshop import CommandError, RehearsalError, Workshop, digest
+from rehearsal.workshop import CommandError, RehearsalError, StoppedError, Workshop, digest
 
 
 @pytest.fixture
@@ -78,3 +80,33 @@ def test_failed_command_shows_its_last_words_and_code(workshop: Workshop) -> Non
 def test_unknown_command_is_named(workshop: Workshop) -> None:
     with pytest.raises(RehearsalError, match="cannot start no-such-command"):
         workshop.run(["no-such-command"])
+
+
+def runs(pid: str) -> bool:
+    """Whether a process is there and not only waits for its parent to take note of its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_stopping_ends_what_runs_with_all_it_has_started(workshop: Workshop, tmp_path: Path) -> None:
+    mark = tmp_path / "grandchild"
+    with workshop.stopping_together(), ThreadPoolExecutor() as pool:
+        lane = pool.submit(workshop.run, ["sh", "-c", f"sh -c 'echo $$ > {mark}; exec sleep 600' & wait"])
+        while not (mark.exists() and mark.read_text().strip()):
+            assert not lane.done()
+        workshop.stop()
+        with pytest.raises(CommandError):
+            lane.result()
+        with pytest.raises(StoppedError, match="true was not started"):
+            workshop.run(["true"])
+    give_up = time.monotonic() + 60
+    while runs(mark.read_text().strip()):
+        assert time.monotonic() < give_up
+    workshop.run(["true"])
+
+
+def test_a_command_that_hangs_is_ended(workshop: Workshop) -> None:
+    with pytest.raises(RehearsalError, match="did not end within 0 s"):
+        workshop.run(["sleep", "600"], timeout=0.1)
