@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import config
-from .workshop import Workshop
+from .workshop import RehearsalError, Workshop
 
 CANCEL_SECONDS = 10
 
@@ -112,33 +112,42 @@ def run_playbook(
     stop = threading.Event()
     found: list[Any] = []
 
-    def work() -> None:
-        found.append(
-            ansible_runner.run(
-                private_data_dir=str(data),
-                project_dir=str(config.REPO),
-                playbook=str(playbook),
-                cmdline=shlex.join(arguments),
-                envvars={**_environment(), **(environment or {})},
-                event_handler=listener,
-                cancel_callback=stop.is_set,
-                quiet=True,
-                settings={"suppress_env_files": True},
-            )
-        )
+    # Waited for by an event: a join that is interrupted takes a thread that still runs for ended (Python 3.11).
+    ended = threading.Event()
 
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
+    def work() -> None:
+        try:
+            found.append(
+                ansible_runner.run(
+                    private_data_dir=str(data),
+                    project_dir=str(config.REPO),
+                    playbook=str(playbook),
+                    cmdline=shlex.join(arguments),
+                    envvars={**_environment(), **(environment or {})},
+                    event_handler=listener,
+                    cancel_callback=stop.is_set,
+                    quiet=True,
+                    settings={"suppress_env_files": True},
+                )
+            )
+        finally:
+            ended.set()
+
+    threading.Thread(target=work, daemon=True).start()
     try:
-        while worker.is_alive():
-            worker.join(0.2)
+        while not ended.wait(0.2):
+            pass
     except KeyboardInterrupt:
-        _end_gently(worker)
+        _end_gently(ended)
         stop.set()
-        worker.join(CANCEL_SECONDS)
+        ended.wait(CANCEL_SECONDS)
         raise
     finally:
         shutil.rmtree(data, ignore_errors=True)
+    if not found:
+        raise RehearsalError(
+            f"ansible-runner did not run {playbook}; what it said stands above. The full log is {workshop.log_path}"
+        )
     result = found[0]
     return Outcome(result.status, result.rc, listener.counters, listener.failures, time.monotonic() - started)
 
@@ -151,11 +160,11 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _end_gently(worker: threading.Thread) -> None:
+def _end_gently(ended: threading.Event) -> None:
     """Ask ansible-playbook to end by itself: its workers are in sessions of their own and a killed parent leaves them behind."""
     for pid in _children("ansible-playbook"):
         os.kill(pid, signal.SIGTERM)
-    worker.join(CANCEL_SECONDS)
+    ended.wait(CANCEL_SECONDS)
 
 
 def _children(name: str) -> list[int]:

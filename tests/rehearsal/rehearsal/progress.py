@@ -94,6 +94,9 @@ class Display:
             announced.start()
         try:
             yield stage
+        except KeyboardInterrupt:
+            stage.result = "interrupted"
+            raise
         except BaseException:
             stage.result = "FAILED"
             raise
@@ -103,11 +106,11 @@ class Display:
 
     def _end(self, stage: Stage) -> None:
         took = time.monotonic() - stage.started
-        failed = stage.result == "FAILED"
+        failed = stage.result in {"FAILED", "interrupted"}
         with self._lock:
             self.durations.append((stage.title, took))
         if stage.task is not None and self.progress is not None:
-            note = "[red]failed" if failed else ("" if stage.result == "done" else stage.result)
+            note = f"[red]{stage.result}" if failed else ("" if stage.result == "done" else stage.result)
             self.progress.update(stage.task, completed=1, total=1, note=note)
         else:
             self.line(f"{'✗' if failed else '✓'} {stage.title}: {stage.result} ({took:.1f} s)")
