@@ -10,7 +10,7 @@ import pytest
 from rehearsal import config, inventory
 from rehearsal.build import build_kit
 from rehearsal.chain import Chain
-from rehearsal.cli import keep_go_inside
+from rehearsal.cli import catch_interrupts, keep_go_inside, undisturbed
 from rehearsal.node import Node
 from rehearsal.podman import Podman
 from rehearsal.progress import Display
@@ -22,6 +22,7 @@ def chain() -> Iterator[Chain]:
     """A bare node; removed at the end whatever happened."""
     root = config.cache_root()
     keep_go_inside(root)
+    catch_interrupts()
     workshop = Workshop(root, config.REPO / "results" / "logs" / time.strftime("chain-%Y%m%dT%H%M%S.log"))
     with Display() as display:
         kit = build_kit(workshop, display)
@@ -33,8 +34,9 @@ def chain() -> Iterator[Chain]:
         inventory.write_hosts(node)
         yield Chain(workshop, node)
     finally:
-        inventory.remove_hosts()
-        node.destroy()
+        with undisturbed():
+            inventory.remove_hosts()
+            node.destroy()
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 
 import pytest
 from rehearsal import config
 from rehearsal.chain import Chain
 from rehearsal.report import newest_verification, overall
+
+HUB_TOKEN = "hf_canaryOfTheChainTest0123456789"
 
 
 def test_check_mode_predicts_on_a_bare_node_and_changes_nothing(chain: Chain) -> None:
@@ -24,7 +28,11 @@ WRONG = {
         ["1.2", "gpu-memory-utilization"],
     ),
     "k3s release without a checksum": (["-e", "k3s_server_version=v1.99.9+k3s1"], ["v1.99.9+k3s1", "sha256sum-amd64.txt"]),
-    "driver branch that is not published": (["-e", "nvidia_driver_branch=111"], ["111"]),
+    "driver package that does not exist": (
+        ["-e", "nvidia_driver_version=595.99.99-1"],
+        ["does not offer", "nvidia-driver-cuda=595.99.99-1"],
+    ),
+    "driver of another branch": (["-e", "nvidia_driver_branch=111"], ["is not of branch 111"]),
     "more disk than there is": (["-e", "node_baseline_disk_free_gb=99999"], ["99999"]),
 }
 
@@ -76,14 +84,23 @@ def test_unsupported_system_is_refused(chain: Chain, path: str, text: str, words
 def test_unreachable_host_is_named(chain: Chain, elsewhere: tuple[str, str]) -> None:
     outcome = chain.play("site.yml", *elsewhere)
     assert not outcome.ok
-    assert "nowhere" in "\n".join(outcome.failures) or "nowhere" in outcome.recap
+    assert "Tried to reach nowhere" in "\n".join(outcome.failures), outcome.failures
     assert outcome.changed == 0
 
 
-def test_bare_node_becomes_a_service(chain: Chain) -> None:
-    outcome = chain.play("site.yml")
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A hub token in a file, as a user would hand it over."""
+    path = tmp_path_factory.mktemp("secrets") / "token.yml"
+    path.write_text(f"vllm_server_hf_token: {HUB_TOKEN}\n")
+    return ("-e", f"@{path}")
+
+
+def test_bare_node_becomes_a_service(chain: Chain, secrets: tuple[str, str]) -> None:
+    since = time.time()
+    outcome = chain.play("site.yml", "--diff", *secrets)
     assert outcome.ok, chain.explain(outcome)
-    path = newest_verification(config.REPO / "results", since=0)
+    path = newest_verification(config.REPO / "results", since)
     assert path is not None
     document = json.loads(path.read_text())
     assert overall(document["checks"]) == "pass", document["checks"]
@@ -91,8 +108,8 @@ def test_bare_node_becomes_a_service(chain: Chain) -> None:
     assert document["labels"]["simulated"], "a result says what was simulated"
 
 
-def test_second_run_changes_nothing(chain: Chain) -> None:
-    outcome = chain.play("site.yml")
+def test_second_run_changes_nothing(chain: Chain, secrets: tuple[str, str]) -> None:
+    outcome = chain.play("site.yml", "--diff", *secrets)
     assert outcome.ok, chain.explain(outcome)
     assert outcome.changed == 0, outcome.recap
 
@@ -101,16 +118,24 @@ def test_no_secret_in_the_log(chain: Chain) -> None:
     token = chain.node.ssh("sudo cat /var/lib/rancher/k3s/server/token").stdout.strip()
     secret = token.rsplit(":", 1)[-1]
     assert len(secret) >= 16
-    assert secret not in chain.log()
+    kept = chain.node.ssh("sudo k3s kubectl --namespace llm get secret --output yaml").stdout
+    encoded = base64.b64encode(HUB_TOKEN.encode()).decode()
+    assert encoded in kept, "the token reached the cluster"
+    for word in (secret, HUB_TOKEN, encoded):
+        assert word not in chain.log()
 
 
 def test_reset_takes_it_off_again(chain: Chain) -> None:
-    first = chain.play("playbooks/reset.yml")
+    first = chain.play("playbooks/reset.yml", "-e", "reset_driver=true")
     assert first.ok, chain.explain(first)
     left = chain.node.ssh(
         "ls -d /usr/local/bin/k3s /var/lib/rancher/k3s /etc/rancher /run/k3s 2>/dev/null; pgrep -a containerd || true"
     )
     assert left.stdout.strip() == ""
-    second = chain.play("playbooks/reset.yml")
+    packages = "dpkg-query --show --showformat='${db:Status-Abbrev} ${Package}\\n' '*nvidia*' 2>/dev/null | grep '^.i'"
+    files = "ls -d /etc/apt/*/*nvidia* /etc/nvidia-container-runtime 2>/dev/null"
+    gpu = chain.node.ssh(f"{packages}; apt-mark showhold; {files}; true")
+    assert gpu.stdout.strip() == ""
+    second = chain.play("playbooks/reset.yml", "-e", "reset_driver=true")
     assert second.ok, chain.explain(second)
     assert second.changed == 0, second.recap

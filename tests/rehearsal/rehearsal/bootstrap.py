@@ -6,6 +6,7 @@ Checks the machine, installs Debian packages, makes the virtual environment from
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
 import re
@@ -57,8 +58,10 @@ class Problem:
 
 def missing_packages() -> list[str]:
     """Debian packages whose command or file is not on this machine."""
-    found = {name: Path(name).exists() if name.startswith("/") else shutil.which(name) is not None for name in PACKAGES}
-    return sorted({package for name, package in PACKAGES.items() if not found[name]})
+    venv = {} if importlib.util.find_spec("ensurepip") else {"ensurepip": "python3-venv"}
+    wanted = {**PACKAGES, **venv}
+    found = {name: Path(name).exists() if name.startswith("/") else shutil.which(name) is not None for name in wanted}
+    return sorted({package for name, package in wanted.items() if not found[name]})
 
 
 def parse_go_version(text: str) -> tuple[int, int] | None:
@@ -95,6 +98,15 @@ def find_problems(needs_node: bool) -> list[Problem]:
                 "put a newer python3 first on the PATH, or start with it: python3.12 scripts/rehearse",
             )
         )
+    go = _go_version()
+    if go is None or go < MIN_GO:
+        seen = "no Go on the PATH" if go is None else f"Go {go[0]}.{go[1]}"
+        problems.append(
+            Problem(
+                f"{seen}; {MIN_GO[0]}.{MIN_GO[1]} or newer builds the Kubernetes parts",
+                "install it from https://go.dev/dl and put its bin folder on the PATH",
+            )
+        )
     if not needs_node:
         return problems
     if platform.system() != "Linux" or platform.machine() != "x86_64":
@@ -110,15 +122,6 @@ def find_problems(needs_node: bool) -> list[Problem]:
             Problem(
                 "not root; systemd, Kubernetes and containerd in a container need a privileged one",
                 "run it with sudo on a machine that may be used for this (sudo -E scripts/rehearse)",
-            )
-        )
-    go = _go_version()
-    if go is None or go < MIN_GO:
-        seen = "no Go on the PATH" if go is None else f"Go {go[0]}.{go[1]}"
-        problems.append(
-            Problem(
-                f"{seen}; {MIN_GO[0]}.{MIN_GO[1]} or newer builds the Kubernetes parts",
-                "install it from https://go.dev/dl and put its bin folder on the PATH",
             )
         )
     absent = missing_packages()
@@ -170,6 +173,12 @@ def locked_requirement(lock: str, name: str) -> str:
     return match[0]
 
 
+def _is_of_this_python(venv: Path) -> bool:
+    """Whether the environment is there and made with the Python that runs this."""
+    settings = venv / "pyvenv.cfg"
+    return settings.is_file() and f"version = {platform.python_version()}" in settings.read_text().splitlines()
+
+
 def ensure_venv(repo: Path) -> Path:
     """Make or refresh ``.venv`` from requirements.txt; returns its interpreter."""
     venv, lock_path = repo / ".venv", repo / "requirements.txt"
@@ -184,7 +193,8 @@ def ensure_venv(repo: Path) -> Path:
             f"note: Python {platform.python_version()} gets ansible-core 2.19, which does not know Ubuntu 26.04's Python 3.14 "
             "on a node; with Python 3.12 or newer it is 2.21"
         )
-    if not python.exists():
+    if not _is_of_this_python(venv):
+        shutil.rmtree(venv, ignore_errors=True)
         made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True, check=False)
         if made.returncode != 0:
             shutil.rmtree(venv, ignore_errors=True)

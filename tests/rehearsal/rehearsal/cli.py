@@ -29,6 +29,8 @@ and reused later. Exit codes: 0 pass, 1 fail, 2 cannot tell, 130 interrupted.
 """
 
 
+RUNNING = Path("/run/gpunode/rehearsal.lock")
+NODES = (config.REHEARSAL_NODE, config.MOLECULE_NODE)
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -57,8 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workshop = Workshop(root, log)
     keep_go_inside(root)
     code = 1
-    for sign in INTERRUPTS:
-        signal.signal(sign, _interrupt)
+    catch_interrupts()
     try:
         with _alone(root), Display(verbose=chosen.verbose) as display:
             if chosen.down:
@@ -72,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RehearsalError as error:
         print(f"\n{error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("\ninterrupted; nothing was left running", file=sys.stderr)
+        up = ", ".join(spec.name for spec in NODES if Node(workshop, Podman(workshop), spec).running())
+        print(f"\ninterrupted; {f'still up: {up}' if up else 'nothing was left running'}", file=sys.stderr)
         code = 130
     if log.is_file():
         print(f"full log: {log}", file=sys.stderr)
@@ -90,6 +92,12 @@ def undisturbed() -> Iterator[None]:
             signal.signal(sign, handler)
 
 
+def catch_interrupts() -> None:
+    """Let SIGTERM and a closed terminal end this process as Ctrl-C does: with everything cleaned up."""
+    for sign in INTERRUPTS:
+        signal.signal(sign, _interrupt)
+
+
 def _interrupt(_sign: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
@@ -97,19 +105,21 @@ def _interrupt(_sign: int, _frame: object) -> None:
 def keep_go_inside(root: Path) -> None:
     """Keep what Go fetches and compiles below the cache folder, so that --destroy finds all of it."""
     for name, folder in (("GOCACHE", "build"), ("GOMODCACHE", "modules")):
-        os.environ.setdefault(name, str(root / "go" / folder))
+        os.environ[name] = str(root / "go" / folder)
 
 
 @contextmanager
 def _alone(root: Path) -> Iterator[None]:
     """Only one rehearsal at a time: they share the node's name and address."""
     root.mkdir(parents=True, exist_ok=True)
-    with (root / "rehearsal.lock").open("w") as handle:
+    # For the whole machine: the node's address is the same whatever the cache.
+    RUNNING.parent.mkdir(parents=True, exist_ok=True)
+    with RUNNING.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise RehearsalError(
-                f"another rehearsal is running on {root}; wait for it, or give this one a cache folder of its own (GPUNODE_CACHE)"
+                f"another rehearsal is running on this machine (it holds {RUNNING}); wait for it, or end it with Ctrl-C"
             ) from None
         yield
 
@@ -126,6 +136,8 @@ def rehearse(workshop: Workshop, display: Display, *, keep: bool, bare: bool) ->
     done = False
     try:
         with display.stage("boot the bare node"):
+            if node.running():
+                display.line(f"{node.spec.name} was up: it is replaced by a bare one")
             inventory.remove_hosts()
             node.create(kit.rootfs)
             node.start(kit.mirror)
@@ -185,7 +197,7 @@ def take_down(workshop: Workshop) -> int:
     """Remove the nodes; what was built stays."""
     podman = Podman(workshop)
     inventory.remove_hosts()
-    for spec in (config.REHEARSAL_NODE, config.MOLECULE_NODE):
+    for spec in NODES:
         node = Node(workshop, podman, spec)
         print(f"{spec.name}: {'taken down' if node.exists() else 'was not up'}")
         node.destroy()
@@ -199,9 +211,10 @@ def destroy(workshop: Workshop) -> int:
     podman.command("network", "rm", "--force", config.NETWORK)
     shutil.rmtree(podman.run_root, ignore_errors=True)
     shutil.rmtree(workshop.root)
-    shutil.rmtree(config.REPO / ".cache", ignore_errors=True)
+    for folder in (config.REPO / ".cache", config.REPO / ".ansible", *config.REPO.glob("roles/*/.ansible")):
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"removed: {workshop.root}")
-    print(f"left: Debian packages, {config.REPO / '.venv'}, {config.REPO / 'results'}")
+    print(f"left: Debian packages, {config.REPO / '.venv'}, {config.REPO / 'results'}; kernel parameters until the next boot")
     return 0
 
 

@@ -39,9 +39,10 @@ MOLECULE_NODE = NodeSpec("gpunode-molecule", "10.89.77.20")
 
 
 def cache_root() -> Path:
-    """Folder of everything the rehearsal builds and keeps (``GPUNODE_CACHE``, else below XDG_CACHE_HOME)."""
+    """Folder of everything the rehearsal builds and keeps: below ``GPUNODE_CACHE``, else below XDG_CACHE_HOME."""
     explicit = os.environ.get("GPUNODE_CACHE")
     if explicit:
-        return Path(explicit).resolve()
+        # A folder of its own below the named one: --destroy removes it whole.
+        return Path(explicit).resolve() / "gpunode"
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "gpunode"

@@ -21,6 +21,7 @@ def host_variables(node: Node) -> dict[str, Any]:
         "ansible_host": node.spec.address,
         "ansible_user": config.SSH_USER,
         "ansible_ssh_private_key_file": str(node.key),
+        "node_baseline_cache_dir": str(node.workshop.root / "wheels"),
         # -F none: the user's own ssh configuration must not change what is tried.
         "ansible_ssh_common_args": f"-F none -o UserKnownHostsFile={node.known_hosts} -o StrictHostKeyChecking=yes",
     }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from . import config, inventory
 from .build import build_kit
-from .cli import keep_go_inside
+from .cli import catch_interrupts, keep_go_inside
 from .node import Node
 from .podman import Podman
 from .prepared import ROLES, Preparer
@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     root = config.cache_root()
     keep_go_inside(root)
+    catch_interrupts()
     workshop = Workshop(root, config.REPO / "results" / "logs" / time.strftime("scenario-%Y%m%dT%H%M%S.log"))
     try:
         if chosen.verb == "create":

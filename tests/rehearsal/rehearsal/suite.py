@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import config
-from .cli import keep_go_inside
+from .cli import catch_interrupts, keep_go_inside, take_down, undisturbed
 from .prepared import ROLES
 from .progress import format_duration
+from .workshop import Workshop
 
 LIBRARY = ("plugins/module_utils", "tests/rehearsal/rehearsal")
 GO_MODULES = ("k3s", "device-plugin", "pause")
@@ -80,12 +83,29 @@ def run(check: Check) -> bool:
         # NVIDIA's bindings use what its header calls deprecated.
         "CGO_CFLAGS": "-O2 -Wno-deprecated-declarations",
     }
-    code = subprocess.run(
-        check.argv, cwd=config.REPO / check.folder, env=environment, check=False, stdin=subprocess.DEVNULL
-    ).returncode
+    code = _run_to_its_end(check.argv, config.REPO / check.folder, environment)
     verdict = "pass" if code == 0 else f"FAIL (exit code {code})"
     print(f"=== {check.name}: {verdict} in {format_duration(time.monotonic() - started)}")
     return code == 0
+
+
+def _run_to_its_end(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> int:
+    """Run a command; when interrupted, let it clean up behind itself before the interrupt goes on.
+
+    :returns: its exit code; 127 when it cannot be started
+    """
+    try:
+        process = subprocess.Popen(argv, cwd=folder, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    except OSError as error:
+        print(f"cannot start {argv[0]}: {error.strerror}")
+        return 127
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        with undisturbed():
+            os.killpg(process.pid, signal.SIGINT)
+            process.wait()
+        raise
 
 
 def parser() -> argparse.ArgumentParser:
@@ -106,7 +126,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = [kind for kind in KINDS if getattr(chosen, kind)] or list(KINDS)
     checks = [check for kind in kinds for check in (molecule(chosen.role or ROLES) if kind == "molecule" else KINDS[kind]())]
     started = time.monotonic()
-    failed = [check.name for check in checks if not run(check)]
+    catch_interrupts()
+    try:
+        failed = [check.name for check in checks if not run(check)]
+    except KeyboardInterrupt:
+        with undisturbed():
+            take_down(Workshop(config.cache_root(), config.REPO / "results" / "logs" / "test.log"))
+        print("interrupted; the nodes are taken down")
+        return 130
     print(f"\n{format_duration(time.monotonic() - started)} in all")
     for name in failed:
         print(f"failed: {name}")

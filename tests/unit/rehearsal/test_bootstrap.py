@@ -30,10 +30,10 @@ def test_all_problems_are_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("GPUNODE_CACHE", str(tmp_path))
     seen = [problem.seen for problem in bootstrap.find_problems(needs_node=True)]
     assert [text.split(";")[0] for text in seen] == [
-        "not root",
         "Go 1.25",
+        "not root",
         "missing: podman",
-        f"20 GB free for {tmp_path}",
+        f"20 GB free for {tmp_path / 'gpunode'}",
     ]
     assert all(problem.remedy for problem in bootstrap.find_problems(needs_node=True))
 
@@ -43,7 +43,7 @@ def test_warm_cache_needs_less_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(bootstrap, "free_gb", lambda path: 20.0)
     cold = [problem.seen for problem in bootstrap.find_problems(needs_node=True) if "GB free" in problem.seen]
     for name in ("image-vllm-0123456789ab", "part-kubernetes-0123456789ab"):
-        (tmp_path / "artifacts" / name).mkdir(parents=True)
+        (tmp_path / "gpunode" / "artifacts" / name).mkdir(parents=True)
     warm = [problem.seen for problem in bootstrap.find_problems(needs_node=True) if "GB free" in problem.seen]
     assert len(cold) == 1
     assert warm == []
