@@ -10,7 +10,8 @@ import pytest
 from rehearsal import config, inventory
 from rehearsal.build import build_kit
 from rehearsal.chain import Chain
-from rehearsal.cli import catch_interrupts, keep_go_inside, undisturbed
+from rehearsal.cli import keep_go_inside
+from rehearsal.interrupts import catch_interrupts, undisturbed
 from rehearsal.node import Node
 from rehearsal.podman import Podman
 from rehearsal.progress import Display

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from . import debs, device_plugin, goparts, images, k3s_release, tiny_model, vllm_image
+from .interrupts import undisturbed
 from .mirror import build_mirror
 from .progress import Display
 from .rootfs import build_rootfs
@@ -41,7 +42,9 @@ def build_kit(workshop: Workshop, display: Display) -> Kit:
             for lane in as_completed(lanes):
                 made |= lane.result()
         except BaseException:
-            workshop.stop()
+            with undisturbed():
+                workshop.stop()
+                pool.shutdown()
             raise
     mirror = build_mirror(workshop, _places(made))
     return Kit(rootfs=made["rootfs"] / "root", mirror=mirror)

@@ -6,7 +6,6 @@ import argparse
 import fcntl
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from . import config, inventory, report
 from .build import Kit, build_kit
+from .interrupts import catch_interrupts, undisturbed
 from .node import Node
 from .playbook import Outcome, run_playbook
 from .podman import Podman
@@ -31,7 +31,6 @@ and reused later. Exit codes: 0 pass, 1 fail, 2 cannot tell, 130 interrupted.
 
 RUNNING = Path("/run/gpunode/rehearsal.lock")
 NODES = (config.REHEARSAL_NODE, config.MOLECULE_NODE)
-INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -79,27 +78,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if log.is_file():
         print(f"full log: {log}", file=sys.stderr)
     return code
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Cleaning up is not interrupted by a second Ctrl-C."""
-    before = {sign: signal.signal(sign, signal.SIG_IGN) for sign in INTERRUPTS}
-    try:
-        yield
-    finally:
-        for sign, handler in before.items():
-            signal.signal(sign, handler)
-
-
-def catch_interrupts() -> None:
-    """Let SIGTERM and a closed terminal end this process as Ctrl-C does: with everything cleaned up."""
-    for sign in INTERRUPTS:
-        signal.signal(sign, _interrupt)
-
-
-def _interrupt(_sign: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def keep_go_inside(root: Path) -> None:

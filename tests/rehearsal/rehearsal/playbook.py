@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import config
+from .interrupts import undisturbed
 from .workshop import RehearsalError, Workshop
 
 CANCEL_SECONDS = 10
@@ -138,9 +139,10 @@ def run_playbook(
         while not ended.wait(0.2):
             pass
     except KeyboardInterrupt:
-        _end_gently(ended)
-        stop.set()
-        ended.wait(CANCEL_SECONDS)
+        with undisturbed():
+            _end_gently(ended)
+            stop.set()
+            ended.wait(CANCEL_SECONDS)
         raise
     finally:
         shutil.rmtree(data, ignore_errors=True)

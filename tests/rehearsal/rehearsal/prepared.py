@@ -13,6 +13,7 @@ from pathlib import Path
 
 from . import config, inventory, playbook
 from .build import Kit
+from .interrupts import undisturbed
 from .node import Node
 from .podman import Podman
 from .progress import Display
@@ -66,14 +67,15 @@ class Preparer:
         def make(folder: Path) -> None:
             with display.stage(f"prepare a node with {role}") as stage:
                 node = self.node()
-                node.create(base)
                 try:
+                    node.create(base)
                     node.start(self.kit.mirror)
                     self._apply(node, role, stage.note)
-                finally:
                     node.stop()
-                node.root.rename(folder / "root")
-                node.destroy()
+                    node.root.rename(folder / "root")
+                finally:
+                    with undisturbed():
+                        node.destroy()
 
         return self.workshop.artifact(name, make, sources=sources, extra=extra) / "root"
 

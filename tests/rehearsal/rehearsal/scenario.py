@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from . import config, inventory
 from .build import build_kit
-from .cli import catch_interrupts, keep_go_inside
+from .cli import keep_go_inside
+from .interrupts import catch_interrupts
 from .node import Node
 from .podman import Podman
 from .prepared import ROLES, Preparer

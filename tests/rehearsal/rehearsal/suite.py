@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import config
-from .cli import catch_interrupts, keep_go_inside, take_down, undisturbed
+from .cli import keep_go_inside, take_down
+from .interrupts import catch_interrupts, undisturbed
 from .prepared import ROLES
 from .progress import format_duration
 from .workshop import Workshop

@@ -57,6 +57,12 @@ def test_only_the_wanted_stanza_is_taken_from_the_lock() -> None:
         bootstrap.locked_requirement(lock, "pip")
 
 
+def test_the_node_gets_the_uv_of_the_controller() -> None:
+    lock = (config.REPO / "requirements.txt").read_text()
+    node = (config.REPO / "roles" / "node_baseline" / "files" / "uv.txt").read_text()
+    assert node == bootstrap.locked_requirement(lock, "uv")
+
+
 def test_the_lock_holds_one_ansible_for_each_python() -> None:
     lock = (config.REPO / "requirements.txt").read_text()
     assert "ansible-core==2.19" in lock
