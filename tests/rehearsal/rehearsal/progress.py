@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 ANNOUNCE_SECONDS = 1.0
 
@@ -59,10 +60,12 @@ class Display:
         if self.console.is_terminal:
             self.progress = Progress(
                 SpinnerColumn(finished_text="[green]✓"),
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                TimeElapsedColumn(),
-                TextColumn("[dim]{task.fields[note]}"),
+                # On a narrow terminal it is the note that gives way.
+                TextColumn("{task.description}", table_column=Column(no_wrap=True, min_width=34)),
+                BarColumn(bar_width=12, table_column=Column(min_width=12)),
+                TimeElapsedColumn(table_column=Column(min_width=7)),
+                TextColumn("[dim]{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+                expand=True,
                 console=self.console,
             )
             self.progress.start()
